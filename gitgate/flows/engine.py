@@ -24,6 +24,7 @@ from ..context.desk import Desk
 from ..context.find import summaries
 from ..context.remotes import remote_of
 from ..errors import Conflict, Usage
+from ..gates.work import made_by_us
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
 from ..model.states import (
@@ -545,7 +546,7 @@ class Engine:
 
     def kept_work(self) -> dict[str, Any]:
         """What the branches did in their trees, for whoever goes on elsewhere: as commits that one of ours keeps."""
-        if self.held.held.remote is None:
+        if self.held.held.remote is None and not made_by_us(self.run_desk, self.run_desk.repo.place):
             return {}
         lines = [line for lines_of in self.trees for line in lines_of()]
         if not lines:

@@ -176,6 +176,8 @@ class HeldRun:
     above: HeldRun | None = None
     """The run whose step this one is; it is led by the same process."""
     children: dict[str, HeldRun] = field(default_factory=dict)
+    deliver: Callable[[], object] = object
+    """Brings what was committed to the run's branch, before the run is let go."""
     recorded: ClassVar[bool] = False
     """Whether it is only read."""
 
@@ -386,6 +388,7 @@ class HeldRun:
         """The last event of this holder, and the lease's end with it. `still`: whether there is reason to, when it comes to it."""
         with self.turn:
             self.check_held()
+            self.deliver()
             for _ in range(TRIES):
                 if still is not None and not still():
                     return self.run

@@ -65,7 +65,7 @@ from .endings import (
 from .engine import Engine, current
 from .journal import HeldRun, begin_run, folder_of, journals, load_run, take_run
 from .terms import FlowTerms
-from .trees import left_elsewhere, own_line
+from .trees import deliver_committed, left_elsewhere, own_line
 
 CALLED = {"version": "git gate", "python": "Python", "lock": "the lock file"}
 P = ParamSpec("P")
@@ -146,6 +146,7 @@ def play(held: HeldRun, around: Surroundings, terms: FlowTerms, call: Callable[[
     engine = Engine(held, desk, terms, around.say, around.leave, around.handler, prepare=around.prepare)
     around.prepare(engine)
     engine.trees.append(partial(own_line, desk))
+    held.deliver = partial(deliver_committed, desk, held)
     if held.must_stop:
         engine.broken = RunStops("the run was stopped")
     elif around.restores:

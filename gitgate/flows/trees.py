@@ -21,13 +21,16 @@ from typing import Any
 from ..acts.asking import AskWishes, own_files, take_work
 from ..context.desk import Desk
 from ..context.machine import host_name
-from ..errors import Conflict
+from ..errors import Conflict, GateError
+from ..gates.lineage import on_its_branch, served_in, tie_commits
 from ..gates.starting import claims_here
 from ..gates.work import worktrees
+from ..model.gate import Work
 from ..model.states import file_name
 from ..questions.drafts import Draft, question
 from ..questions.drafts import option as option_of
-from ..record.runs import OF_A_STEP, RESTS
+from ..record.runs import OF_A_STEP, OWN, RESTS
+from ..sharing.branches import deliver_run
 from ..store.git.commits import head_branch, is_ancestor
 from ..store.git.refs import Refs
 from ..store.git.repository import Repository, discover
@@ -51,8 +54,6 @@ from .lines import BRANCH, Branch
 
 KEPT = "refs/gitgate/+branches/"  # `+` is in no remote's folder there
 BRANCHES = "gitgate/"
-OWN = "."
-"""The run's own tree, among the lines of its branches."""
 MARKS = re.compile(rb"^(?:<{7}|>{7}|={7})(?: |$)", re.MULTILINE)
 MOST_DIFF = 200_000
 CHOICES = {
@@ -182,7 +183,7 @@ class BranchTrees:
             "head": taken.base,
             "staged": taken.staged,
             "work": taken.work,
-            "branch": taken.branch or "",
+            "branch": branch_of(self.desk, taken),
             "host": host_name(),
             "at": self.desk.at,
         }
@@ -537,10 +538,28 @@ def own_line(desk: Desk) -> list[dict[str, str]]:
     """What is in the run's own tree now."""
     if desk.repo.top is None:
         return []
+    tie_commits(desk)  # before they are named
     with own_files(desk):
         taken = take_work(desk, AskWishes())
     said = {"head": taken.base or "", "staged": taken.staged, "work": taken.work}
-    return [{"line": OWN, **said}] if all(said.values()) else []
+    branch = branch_of(desk, taken)
+    return [{"line": OWN, **said, **({"branch": branch} if branch else {})}] if all(said.values()) else []
+
+
+def branch_of(desk: Desk, taken: Snapshot) -> str:
+    """The branch that what is done here is for, whatever branch the tree itself was put on."""
+    work = Work(taken.base or None, taken.staged, taken.work, taken.branch)
+    return on_its_branch(desk, work).branch or ""
+
+
+def deliver_committed(desk: Desk, held: HeldRun) -> None:
+    """What was committed in a tree that was made for the run goes to its branch; where it does not, the journal says so."""
+    try:
+        said = deliver_run(desk)
+    except GateError as failed:
+        said = f"what was committed stays where the run went on: {failed.message}"
+    if said and all(entry.event.text("text") != said for entry in held.run.events):
+        held.append("noted", text=said)
 
 
 def left_elsewhere(desk: Desk, held: HeldRun, say: Callable[[str], None]) -> RunStalled | None:
@@ -549,6 +568,8 @@ def left_elsewhere(desk: Desk, held: HeldRun, say: Callable[[str], None]) -> Run
     claims = [entry for entry in run.events if entry.event.name == "claimed"][:-1]
     rest = next((entry.event for entry in reversed(run.events) if entry.event.name in RESTS), None)
     own = next((one for one in rest.said.get("trees", ()) if one["line"] == OWN), None) if rest else None
+    if served_in(desk.repo) is not None:
+        return None  # whoever made this tree has seen to that
     if not claims or rest is None or own is None or claims[-1].commit in claims_here(desk, run.id):
         return None
     if desk.repo.top is None:

@@ -18,9 +18,11 @@ from ..model.gate import Gate, Work
 from ..model.states import is_id
 from ..record.headline import Summary, by_pressure, summary_of
 from ..store.git.refs import OPEN
+from ..store.git.repository import Repository
 
 MOST_STEPS = 100
 FOLLOWED = "GITGATE_GATE"
+SERVED = "gitgate-serves"
 
 
 @dataclass(frozen=True)
@@ -101,15 +103,45 @@ def before(gate: Gate, known: Sequence[str]) -> list[str]:
 
 
 def on_its_branch(desk: Desk, work: Work) -> Work:
-    """The work of a question as it is recorded: one that follows is on the branch of the gate that it follows.
+    """The work of a question as it is recorded: one that follows is on the branch of the gate that it follows, and one in a tree
+    that was made for a run on the run's.
 
     Not where the agent went to another branch itself.
     """
     gate = followed(desk)
     stand = stand_of(desk, gate.id) if gate is not None else None
-    if gate is None or stand is None or not is_here(desk, stand) or stand.branch != work.branch:
-        return work
-    return replace(work, branch=gate.opened.work.branch or work.branch)
+    if gate is not None and stand is not None and is_here(desk, stand) and stand.branch == work.branch:
+        return replace(work, branch=gate.opened.work.branch or work.branch)
+    served = served_in(desk.repo)
+    if served is not None and served.own == work.branch:
+        return replace(work, branch=served.branch or work.branch)
+    return work
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a working tree is for that was made for a run which did not begin here: what is committed on `own` is for `branch`,
+    empty where the run was on none. `began`: where it stood when it was last brought there.
+    """
+
+    own: str
+    branch: str
+    began: str
+
+
+def note_served(there: Repository, served: Served) -> None:
+    """Beside what git keeps of this working tree, so that it goes with it."""
+    place = there.git_dir / SERVED
+    new = place.with_suffix(".new")
+    new.write_text(json.dumps(vars(served)), encoding="utf-8")
+    new.replace(place)
+
+
+def served_in(there: Repository) -> Served | None:
+    try:
+        return Served(**json.loads((there.git_dir / SERVED).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def followers(desk: Desk, gate: Gate, since: str = "") -> list[Gate]:

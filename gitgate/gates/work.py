@@ -165,15 +165,6 @@ def tree_on_branch(desk: Desk, branch: str) -> Path:
     return place
 
 
-def tree_of_run(desk: Desk, run: str, commit: str) -> Path:
-    """Where a run goes on that began elsewhere, in a repository without a working tree: one of its own on its commit."""
-    place = worktrees(desk) / f"run-{run}"
-    if not place.exists():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        desk.repo.git.run("worktree", "add", "-q", "--detach", str(place), commit)
-    return place
-
-
 def worktrees(desk: Desk) -> Path:
     """The folder where agents are resumed that do not find the directory which they left.
 
@@ -191,3 +182,8 @@ def worktrees(desk: Desk) -> Path:
 
     name = f"{desk.repo.common_dir.parent.name}-{file_name(os.fsencode(desk.repo.common_dir))[:8]}"
     return Path(home).absolute() / "gitgate" / "worktrees" / name
+
+
+def made_by_us(desk: Desk, directory: Path) -> bool:
+    """Whether it is one of the working trees that agents are resumed in, and no person's own."""
+    return directory.resolve().is_relative_to(worktrees(desk).resolve())

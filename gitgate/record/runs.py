@@ -39,6 +39,9 @@ LETS_GO = (*RESTS, "released", *ENDS)
 # What needs no claim: the start, a claim, and what others say of a run.
 BY_ANYBODY = ("started", "claimed", "stopping", "noted", "signalled")
 OF_NO_CONSEQUENCE = ("noted", "signalled")
+OWN = "."
+"""The run's own tree, among the lines of its branches."""
+OF_A_TREE = ("head", "staged", "work")
 OF_A_STEP = ("begun", "asked", "done", "raised", "patched")
 
 
@@ -65,8 +68,7 @@ def is_error(value: object) -> bool:
 def is_trees(value: object) -> bool:
     """Of each branch that has a tree of its own: its line, the commit that it stands on, what is staged there, and all of it."""
     return isinstance(value, list) and all(
-        isinstance(one, dict) and all(is_short(one.get(key)) for key in ("line", "head", "staged", "work"))
-        for one in value
+        isinstance(one, dict) and all(is_short(one.get(key)) for key in ("line", *OF_A_TREE)) for one in value
     )
 
 
@@ -269,6 +271,12 @@ class Run:
         """What it waits for, as it was let go; None where it does not wait."""
         last = last_of_consequence(self)
         return last if last is not None and last.name in RESTS else None
+
+    @property
+    def own_tree(self) -> dict[str, str] | None:
+        """What was in its own tree when it was let go to wait, with the branch that this was on, where that is known."""
+        trees = self.rest.said.get("trees", ()) if self.rest is not None else ()
+        return next((one for one in trees if one["line"] == OWN), None)
 
     @property
     def wakes(self) -> str:

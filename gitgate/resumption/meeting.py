@@ -29,6 +29,7 @@ from ..document.values import replace
 from ..errors import BadAnswer, Conflict, Failure, GateError, NotAllowed, RemoteUnreachable
 from ..gates import agency
 from ..gates.recording import reload
+from ..gates.work import made_by_us
 from ..model.conversation import LEFT, PROPOSED, Conversation, SavedSession, SessionRef, Talk, kept
 from ..model.gate import Gate, Question
 from ..policy import project as bylaws
@@ -305,7 +306,7 @@ def open_meeting(
             before = said if said.files else None
             adapter.begin(chosen.id, cwd, desk.settings.env, saved=before, program=program)
         there = place.apart(desk, found)
-        ours = place.made_by_us(desk, found.directory)
+        ours = made_by_us(desk, found.directory)
         project = held.enter_context(bylaws.in_force(desk, there, ours=ours, say=desk.progress))
         start = request(desk, gate, chosen, found, cwd, servers, project)
         launch = adapter.join(start)

@@ -25,7 +25,7 @@ from ..errors import GateError, WorkFailed
 from ..gates import agency
 from ..gates.leases import shared_at
 from ..gates.lineage import took_place
-from ..gates.work import bring_work, run_of_work, work_of, worktrees
+from ..gates.work import bring_work, made_by_us, run_of_work, work_of, worktrees
 from ..model.conversation import SavedSession, SessionRef
 from ..model.gate import Gate, Work
 from ..policy import project as bylaws
@@ -352,11 +352,6 @@ def without_programs(desk: Desk, found: Situation) -> Repository:
     return replace(desk.repo, git=git)
 
 
-def made_by_us(desk: Desk, directory: Path) -> bool:
-    """Whether it is one of the working trees that agents are resumed in, and no person's own."""
-    return directory.resolve().is_relative_to(worktrees(desk).resolve())
-
-
 def free(desk: Desk, there: Repository) -> None:
     """A git that was killed in a working tree of ours left its lock behind: nobody else works there now."""
     lock = there.git_dir / "index.lock"
@@ -499,24 +494,40 @@ def answer_document(gate: Gate) -> bytes:
 def surroundings(
     desk: Desk, gate: Gate, found: Situation, program: str, settings: Sequence[tuple[str, str]] = ()
 ) -> dict[str, str]:
-    """What the agent's environment has besides ours. In work that came from elsewhere, git runs nothing it brought."""
+    """What the agent's environment has besides ours."""
+    fixed = {} if found.trusted else settings_without_programs(found.there(desk))
+    return {
+        "GITGATE_GATE": gate.id,
+        **around_program(desk, program, borrowed_name(gate), fixed, settings),
+    }
+
+
+def around_program(
+    desk: Desk,
+    program: str,
+    borrowed: str,
+    fixed: Mapping[str, str],
+    settings: Sequence[tuple[str, str]] = (),
+) -> dict[str, str]:
+    """The same of any program that we start. In work that came from elsewhere, git runs nothing it brought: `fixed` says so.
+    `borrowed`: the name that it commits by where the account has none.
+    """
     from ..agents import GITLAB_LOGIN, LOGIN
 
     path = desk.settings.env.get("PATH", os.defpath)
     ours = str(Path(sys.executable).parent)
     if ours not in path.split(os.pathsep):
         path = f"{path}{os.pathsep}{ours}"
-    said = {"GITGATE_GATE": gate.id, "GITGATE_AGENT": program, "PATH": path}
+    said = {"GITGATE_AGENT": program, "PATH": path}
     if desk.settings.env.get(LOGIN) or desk.settings.env.get(GITLAB_LOGIN):
         said["GITGATE_PUSH"] = (
             "false"  # A job's login stays with us: what the agent asks is pushed when it has ended.
         )
-    fixed = {} if found.trusted else settings_without_programs(found.there(desk))
-    git = {**fixed, **as_environment(settings, fixed)} if settings else fixed
+    git = {**fixed, **as_environment(settings, fixed)} if settings else dict(fixed)
     who = desk.settings.identity()
     if who and not agency.adapter(program).hides_from_git:
         return {**said, **git}
-    return {**said, **named_in_git(who or borrowed_name(gate)), **git}
+    return {**said, **named_in_git(who or borrowed), **git}
 
 
 def borrowed_name(gate: Gate) -> str:

@@ -39,7 +39,8 @@ from ..store.git.refs import RUNS
 from ..text import times
 from ..text.display import counted
 from .place import Course
-from .run import Errand, Resumed, log_of, resume_gate, wake_run
+from .run import Errand, Resumed, log_of, resume_gate
+from .waking import wake_run
 
 PAUSE = 0.2
 LOOK_AGAIN = 30.0

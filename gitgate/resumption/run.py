@@ -23,12 +23,12 @@ from ..exchange.syncing import bring_home
 from ..gates import agency, lineage
 from ..gates.leases import RENEW_AT, boottime
 from ..gates.starting import CannotStart
-from ..gates.work import bring_work, tree_of_run
+from ..gates.work import bring_work, made_by_us
 from ..model.conversation import SavedSession, SessionRef
 from ..model.gate import Claim, Gate, Outcome
 from ..policy import project as bylaws
 from ..policy.project import InForce
-from ..store.git.refs import LEASES, OPEN, RUNS
+from ..store.git.refs import LEASES, OPEN
 from ..store.remote.push import rehearse
 from ..store.remote.remote import RefMove
 from ..text.display import counted
@@ -249,57 +249,13 @@ def with_claim(errand: Errand, desk: Desk, renewer: Renewer, saved: SavedSession
             errand.say("the agent had finished before; only its outcome was not recorded")
             ended, outcome = earlier
         else:
-            ours = place.made_by_us(desk, found.directory)
+            ours = made_by_us(desk, found.directory)
             with bylaws.in_force(desk, there, ours=ours, say=errand.say) as project:
                 started = run_agent(errand, desk, renewer, found, saved, project)
             if started is None:
                 return stopped(errand, desk, renewer)
             ended, outcome = started
         return conclude(errand, desk, renewer, found, ended, outcome)
-
-
-def wake_run(errand: Errand, desk: Desk, run: str) -> Resumed:
-    """Start a run's flow again, which finds in its journal what it waited for; and stay until it waits or ends."""
-    from ..agents import process, scrubbed
-    from ..agents.agent import AgentResult, Start
-
-    program, log = agency.adapter("flow"), str(log_of(desk, run))
-    begun = f"{desk.now}-{desk.entropy(4)}".replace(":", "")
-    started = Start(
-        gate=run,
-        cwd=place_of_run(desk, run),
-        folder=desk.repo.state_dir / "runs" / run / begun,
-        session=SessionRef("flow", run),
-        settings=agency.settings_for_start(desk, "flow"),
-        env=scrubbed(desk.settings.env),
-    )
-    running = process.begin(program.start(started))
-    try:
-        while (ended := running.wait(POLL)) is None:
-            if errand.stopping.is_set():
-                running.stop()
-                return Resumed(run, "released", claiming.HANDED_BACK, log)
-    except BaseException:
-        running.stop()
-        raise
-    tell_ending(errand, ended)
-    outcome = program.read_outcome(ended)
-    if outcome.result is AgentResult.FAILED:
-        return Resumed(run, "failed", outcome.reason or "it could not go on", log)
-    errand.say(f"run {run}: {outcome.text}")
-    return Resumed(run, "resumed", "", log)
-
-
-def place_of_run(desk: Desk, run: str) -> Path:
-    from ..store.records.journal import Journals
-
-    tip = desk.refs.get(RUNS + run)
-    if desk.repo.top is not None or tip is None:
-        return desk.repo.place
-    commit = Journals(desk.repo, desk.records).load(run, tip).started.text("code")
-    if not commit or not desk.repo.git.ok("cat-file", "-e", f"{commit}^{{commit}}"):
-        return desk.repo.place  # it says itself that its code is not here
-    return tree_of_run(desk, run, commit)
 
 
 def asked_before(desk: Desk, held: HeldClaim) -> list[Gate]:

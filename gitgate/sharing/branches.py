@@ -17,9 +17,10 @@ from ..config import FILE
 from ..context.desk import Desk
 from ..context.find import summaries
 from ..context.remotes import may_publish_work, remote_of
-from ..document.values import dataclass
-from ..errors import BrokenPolicy, Failure, GateError
+from ..document.values import dataclass, replace
+from ..errors import BrokenPolicy, Failure, GateError, LostRace
 from ..exchange.publishing import push_moves
+from ..gates.lineage import followed, note_served, served_in
 from ..policy.book import SIGNERS, load_book, policy_remote, protected_refs
 from ..policy.project import configures
 from ..store.git import commits
@@ -95,6 +96,58 @@ def publish_branch(desk: Desk, made: Gained | None = None) -> Pushed | None:
                 f"{branch} was not pushed to {remote}: {fate.reason}", hint=f"git push {remote} {branch}"
             )
     return Pushed(branch, why, how, moved)
+
+
+TRIES = 4
+
+
+def deliver_run(desk: Desk) -> str:
+    """Bring what was committed in a tree that was made for a run to the run's branch, where this desk stands in such a tree.
+
+    By fast-forward alone. Else the commits stay on the branch that serves the run, and what is said says why.
+    """
+    served = served_in(desk.repo)
+    tip = desk.refs.get("HEAD^{commit}") or ""
+    if served is None or followed(desk) is not None or tip in ("", served.began):
+        return ""  # what came of an answer is delivered with the gate's outcome
+    remote, why = remote_of(desk), "" if served.branch else "the run was on no branch"
+    if remote is not None and not may_publish_work(desk):
+        return f"{tip[:10]} stays here, on {served.own}: git gate init permits that work is published"
+    for _ in range(TRIES):
+        branch = served.own if why else served.branch
+        there = tip_of(desk, remote, branch)
+        if there != tip and not (there and commits.is_ancestor(desk.repo.git, tip, there)):
+            if not why:
+                astray = there is not None and not commits.is_ancestor(desk.repo.git, there, tip)
+                why = f"{branch} went another way meanwhile" if astray else ""
+                why = why or withheld(desk, branch, there, tip, begun=branch)
+                if why:
+                    continue
+            refused = move_branch(desk, remote, RefMove(HEADS + branch, tip, there))
+            if refused is not None:
+                why = why or refused
+                continue
+        note_served(desk.repo, replace(served, began=tip))
+        return f"{tip[:10]} is on {branch}: {why}" if why else ""
+    return f"{tip[:10]} stays here, on {served.own}: {why or 'its branch kept moving'}"
+
+
+def tip_of(desk: Desk, remote: str | None, branch: str) -> str | None:
+    return desk.refs.get(HEADS + branch) if remote is None else tip_there(desk, remote, branch)
+
+
+def move_branch(desk: Desk, remote: str | None, move: RefMove) -> str | None:
+    """None where it was moved; why the shared repository does not take it, or nothing, where somebody else was first."""
+    if remote is None:
+        try:
+            desk.refs.update([move])
+        except LostRace:
+            return ""
+        return None
+    (fate,) = push_moves(desk, remote, [move])
+    if fate.ok:
+        return None
+    return f"{remote} {fate.reason}" if fate.reason.startswith("refused") else ""
 
 
 def gained(desk: Desk, began: str | None, tip: str) -> list[str]:

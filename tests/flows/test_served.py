@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,3 +121,106 @@ def test_a_signal_from_another_clone_wakes_the_run_on_the_server(
     assert name in shown[1]
     assert actors.prompt("coder") == "v1.4"
     cli("verify", cwd=server.path, code=0)
+
+
+BUILDS = """
+import gitgate
+
+
+@gitgate.flow
+def builds():
+    for number in range(2):
+        gitgate.receive("built")
+        gitgate.run("coder")
+    if gitgate.pause("Release it?"):
+        gitgate.run("coder")
+    gitgate.receive("released")
+    gitgate.run("coder")
+    return "released"
+"""
+# Commits once a start, on whatever it finds; leaves a line uncommitted for the next one.
+COMMITS = """#!/bin/sh
+cat > /dev/null
+number=$(($(cat number.txt 2>/dev/null || echo 0) + 1))
+echo $number > number.txt
+git add number.txt && git commit -qm "Commit $number" && echo $number >> left.txt
+echo '{"status": "DONE"}'
+"""
+
+
+class Woken:
+    """A run that was begun on a branch of a clone, and sleeps; a server whose hook wakes it, and a person who fetches."""
+
+    def __init__(self, server: Clone, clone_of: Callable[..., Clone], cli: Command, folder: Path) -> None:
+        self.server, self.cli = server, cli
+        self.ann, self.bob = clone_of(server, "ann"), clone_of(server, "bob")
+        for clone in (self.ann, self.bob):
+            cli.quick("init", "--no-resume", cwd=clone.path, code=0)
+        self.ann.commit(**{"flows.py": BUILDS})
+        self.ann.git("push", "-q", "origin", "main")
+        script = folder / "commits.sh"
+        script.write_text(COMMITS)
+        script.chmod(0o755)
+        server.git("config", "gitgate.agent.coder.start", str(script))
+        self.ann.git("switch", "-qc", "feature")
+        self.ann.commit("Ann's own", own="1\n")
+        self.ann.git("push", "-q", "origin", "feature")
+        self.run = str(cli("run", "flows.py", "--json", cwd=self.ann.path, code=8).json["id"])
+
+    def shown(self) -> dict[str, Any]:
+        self.cli("sync", cwd=self.bob.path)
+        found: dict[str, Any] = self.cli("show", self.run, "--json", cwd=self.bob.path, code=0).json
+        return found
+
+    def sends(self, topic: str, status: str, steps: int) -> None:
+        """A signal, and the run when it has come so far."""
+        self.cli("sync", cwd=self.bob.path, code=0)
+        self.cli("signal", self.run, "--topic", topic, cwd=self.bob.path, code=0)
+        until(lambda: (shown := self.shown())["status"] == status and len(shown["steps"]) >= steps)
+
+    def fetched(self, branch: str = "feature") -> list[str]:
+        """What somebody who fetches has on the branch, newest first."""
+        self.bob.git("fetch", "-q", "origin")
+        return self.bob.git("log", "--format=%s", f"origin/{branch}").splitlines()
+
+
+@pytest.fixture
+def woken(server: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path) -> Woken:
+    return Woken(server, clone_of, cli, tmp_path)
+
+
+@pytest.mark.slow
+def test_what_agents_commit_on_the_server_is_on_the_branch_of_the_run(woken: Woken, cli: Command) -> None:
+    """Woken by signals and by an answer: each goes on where the one before ended, and whoever fetches has it."""
+    woken.sends("built", "sleeping", 3)
+    assert woken.fetched()[:2] == ["Commit 1", "Ann's own"]
+    woken.sends("built", "waiting_human", 5)
+    assert woken.fetched()[:3] == ["Commit 2", "Commit 1", "Ann's own"]
+    gate = awaited(cli, woken.bob)
+    assert cli("show", gate, "--json", cwd=woken.bob.path, code=0).json["work"]["branch"] == "feature"
+    cli("respond", gate, "--approve", cwd=woken.bob.path, code=0)
+    until(lambda: stands(cli, woken.bob, woken.run, gate, "sleeping"))
+    assert woken.fetched()[:4] == ["Commit 3", "Commit 2", "Commit 1", "Ann's own"]
+    woken.sends("released", "completed", 8)
+    assert woken.fetched()[:5] == ["Commit 4", "Commit 3", "Commit 2", "Commit 1", "Ann's own"]
+    cli("verify", cwd=woken.server.path, code=0)
+
+
+@pytest.mark.slow
+def test_a_branch_that_went_on_while_the_run_slept_is_not_merged(woken: Woken, cli: Command) -> None:
+    """As with an answer: what the agent committed is on a branch of its own, which the journal names; and so it goes on."""
+    woken.ann.commit("Meanwhile", other="1\n")
+    woken.ann.git("push", "-q", "origin", "feature")
+    woken.sends("built", "sleeping", 3)
+    assert woken.fetched()[:2] == ["Meanwhile", "Ann's own"]
+    assert woken.fetched(f"run/{woken.run}")[:2] == ["Commit 1", "Ann's own"]
+    told = cli("log", woken.run, cwd=woken.bob.path, code=0).out
+    assert f"is on run/{woken.run}: feature went another way meanwhile" in told
+    woken.ann.git("fetch", "-q", "origin")
+    woken.ann.git("merge", "-q", "-m", "Merged", f"origin/run/{woken.run}")
+    woken.ann.git("push", "-q", "origin", "feature")
+    cli("signal", woken.run, "--topic", "built", cwd=woken.server.path, code=0)
+    cli("resume", woken.run, cwd=woken.server.path, code=8)  # by hand, where no working tree is
+    assert woken.fetched(f"run/{woken.run}")[:3] == ["Commit 2", "Commit 1", "Ann's own"]
+    cli("stop", woken.run, "--reason", "enough", cwd=woken.server.path, code=0)
+    cli("verify", cwd=woken.server.path, code=0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...errors import Failure, Usage
+from ...errors import Conflict, Failure, Usage
 from ...text.display import counted
 from .. import exits
 from ..process import stop_on_signal
@@ -55,6 +55,8 @@ def resume_command(
     if gate_id is not None and is_run(desk, gate_id):
         from ..verbs.run import detached, resume_run, run_of
 
+        if desk.repo.bare and not detach and code != "now":
+            return resume_on_server(screen, desk, gate_id)
         return (
             detached(screen, run_of(desk, gate_id).id)
             if detach
@@ -111,6 +113,26 @@ def each_elsewhere(screen: Screen, desk: Desk, name: str) -> int:
     if not gates and not left.failed:
         screen.say(NOTHING)
     return exits.FAILURE if left.failed else exits.DONE
+
+
+def resume_on_server(screen: Screen, desk: Desk, given: str) -> int:
+    """A run where no working tree is: in one that is made for it, as when the server wakes it."""
+    from ...flows.children import root_of
+    from ...resumption.calls import pool_of
+    from ..verbs.run import CODES, details_of, run_of
+
+    run = run_of(desk, given)
+    if run.closed:
+        raise Conflict(f"run {run.id} is over: {run.state}", hint=f"git gate show {run.id[:6]}")
+    run = root_of(desk, run)
+    with stop_on_signal() as stopping:
+        done = pool_of(desk, screen.say, stopping).act(run.id)
+    if done.result != "resumed":
+        raise Failure(f"run {run.id} did not go on: {done.reason}", hint=f"what it said: {done.log}")
+    shape = details_of(desk, run_of(desk, run.id))
+    screen.emit("run", shape, "")
+    screen.say(f"run {run.id} is {shape['status']}")
+    return CODES[str(shape["status"])]
 
 
 def one(screen: Screen, desk: Desk, gate: Gate) -> int:
