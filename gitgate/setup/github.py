@@ -22,7 +22,7 @@ from ..context.remotes import GITHUB, address_of, is_github, read_address, serve
 from ..errors import Failure, Usage
 from ..store.git.process import Git
 from ..version import REPOSITORY
-from .steps import TEXTS, Step, put_text, take_away, text_of, top_of
+from .steps import TEXTS, Step, file_step, own_text, put_text, take_away, text_of, top_of
 
 UNNAMED = "OWNER/"
 BUILT = "commit"
@@ -143,17 +143,10 @@ def github_steps(desk: Desk) -> list[Step]:
     source = source_of(desk)
     found = []
     for name in NAMES:
-        place = top / FOLDER / name
-        here = text_of(place)
-        if here and OURS not in here:
-            raise Usage(f"{FOLDER}/{name} is there, and is not ours", hint="rename it, and run this again")
+        here = own_text(top, f"{FOLDER}/{name}", OURS)
         wanted = packaged(desk, pin_workflow(here or text_of(TEXTS / "workflows" / name), source))
-        found.append(workflow_step(place, name, here, wanted))
+        found.append(file_step(top, f"{FOLDER}/{name}", MEANS[name], here, wanted))
     return found
-
-
-def workflow_step(place: Path, name: str, here: str, wanted: str) -> Step:
-    return Step(f"{FOLDER}/{name}", MEANS[name], here == wanted, lambda: put_text(place, wanted))
 
 
 def pin_workflow(text: str, source: Source) -> str:
@@ -231,17 +224,15 @@ def flows_steps(desk: Desk) -> list[Step]:
     found = [
         example_step(top / name, name, text_of(TEXTS / "flows" / text)) for name, text in EXAMPLES.items()
     ]
-    place = top / FOLDER / FLOW
-    here = text_of(place)
-    if here and FLOW_OURS not in here:
-        raise Usage(f"{FOLDER}/{FLOW} is there, and is not ours", hint="rename it, and run this again")
+    name = f"{FOLDER}/{FLOW}"
+    here = own_text(top, name, FLOW_OURS)
     try:
         source = source_of(desk)
     except Failure as unknown:
         words = f"not written: {unknown.message}; {unknown.hint}"
-        return [*found, Step(f"{FOLDER}/{FLOW}", words, True, lambda: None)]
+        return [*found, Step(name, words, True, lambda: None)]
     wanted = packaged(desk, pin_workflow(here or text_of(TEXTS / "workflows" / FLOW), source))
-    return [*found, Step(f"{FOLDER}/{FLOW}", FLOW_MEANS, here == wanted, lambda: put_text(place, wanted))]
+    return [*found, file_step(top, name, FLOW_MEANS, here, wanted)]
 
 
 def example_step(place: Path, name: str, text: str) -> Step:

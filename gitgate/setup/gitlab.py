@@ -16,7 +16,7 @@ from ..context.desk import Desk
 from ..context.remotes import GITHUB, address_of, read_address, server_of
 from ..errors import Failure, Usage
 from .github import Source, installed_from
-from .steps import TEXTS, Step, put_text, take_away, text_of, top_of
+from .steps import TEXTS, Step, file_step, own_text, put_text, take_away, text_of, top_of
 
 ROOT, OURS_IN = ".gitlab-ci.yml", ".gitlab/gitgate.yml"
 JOBS = "gitgate/texts/gitlab/jobs.yml"
@@ -35,14 +35,11 @@ MEANS = {
 def gitlab_steps(desk: Desk) -> list[Step]:
     """The project's own `.gitlab-ci.yml` stays as it is; whoever has one includes ours in it."""
     top = top_of(desk)
-    place, root = top / OURS_IN, top / ROOT
-    here, there = text_of(place), text_of(root)
-    if here and WRITTEN not in here:
-        raise Usage(f"{OURS_IN} is there, and is not ours", hint="rename it, and run this again")
+    here, there = own_text(top, OURS_IN, WRITTEN), text_of(top / ROOT)
     wanted = pin_pipeline(
         here or text_of(TEXTS / "gitlab" / "gitgate.yml"), source_of(desk), server_here(desk)
     )
-    found = [Step(OURS_IN, MEANS[OURS_IN], here == wanted, lambda: put_text(place, wanted))]
+    found = [file_step(top, OURS_IN, MEANS[OURS_IN], here, wanted)]
     if there and WRITTEN not in there:
         said = (
             "includes ours already"
@@ -51,7 +48,7 @@ def gitlab_steps(desk: Desk) -> list[Step]:
         )
         return [*found, Step(ROOT, said, True, lambda: None)]
     text = there or text_of(TEXTS / "gitlab" / "root.yml")
-    return [*found, Step(ROOT, MEANS[ROOT], bool(there), lambda: put_text(root, text))]
+    return [*found, Step(ROOT, MEANS[ROOT], bool(there), lambda: put_text(top / ROOT, text))]
 
 
 def gitlab_removal(desk: Desk) -> list[Step]:

@@ -267,6 +267,18 @@ def text_of(place: Path) -> str:
         ) from unreadable
 
 
+def own_text(top: Path, name: str, mark: str) -> str:
+    """What stands in a file that we wrote, which `mark` tells; empty where there is none. Another's is not written over."""
+    text = text_of(top / name)
+    if text and mark not in text:
+        raise Usage(f"{name} is there, and is not ours", hint="rename it, and run this again")
+    return text
+
+
+def file_step(top: Path, name: str, means: str, here: str, wanted: str) -> Step:
+    return Step(name, means, here == wanted, lambda: put_text(top / name, wanted))
+
+
 def put_text(place: Path, text: str, *, executable: bool = False) -> None:
     """All of it or nothing; a link is followed to the file that it stands for."""
     place = place.resolve()
@@ -335,10 +347,9 @@ def agents_removal(desk: Desk) -> list[Step]:
 
 
 def script_steps(desk: Desk) -> list[Step]:
-    place = top_of(desk) / SCRIPT
-    text, new = text_of(place), text_of(TEXTS / Path(SCRIPT).name)
-    if text and OURS not in text:
-        raise Usage(f"{SCRIPT} is there, and is not ours", hint="rename it, and run this again")
+    top = top_of(desk)
+    place = top / SCRIPT
+    text, new = own_text(top, SCRIPT, OURS), text_of(TEXTS / Path(SCRIPT).name)
     current = text == new and os.access(place, os.X_OK)
     words = "./scripts/ask-human.sh QUESTION [text|yesno|select] [A,B,C] asks a person, waits and prints the answer"
     return [Step(SCRIPT, words, current, lambda: put_text(place, new, executable=True))]
