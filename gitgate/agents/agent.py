@@ -88,6 +88,20 @@ class Start:
     extra_env: Mapping[str, str] = field(default_factory=dict)
     meeting: Meeting = Meeting()
 
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**self.env, **self.extra_env}
+
+    @property
+    def conversation(self) -> str:
+        """The id of the conversation that begins or goes on; empty where the program gives it its id."""
+        return self.meeting.id or (self.session.id if self.session else "")
+
+    def headless(self, argv: tuple[str, ...], env: Mapping[str, str]) -> Launch:
+        """A program that nobody watches, and that reads its prompt from stdin."""
+        prompt = self.prompt.encode("utf-8", "replace")
+        return Launch(argv, self.cwd, env, self.folder, prompt, timeout=self.settings.timeout)
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -326,6 +340,13 @@ def events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(found, dict):
             yield found
+
+
+def no_conversation(saved: SavedSession) -> Failure:
+    return Failure(
+        f"the saved session {saved.id[:8]} holds no conversation",
+        hint="read the answer yourself: git gate list --all",
+    )
 
 
 def called_by(path: str) -> str:

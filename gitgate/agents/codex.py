@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..document.values import replace
-from ..errors import Failure
 from ..model.conversation import SavedSession, SessionRef
 from ..store.git.permissions import private_folder, write_private
 from .agent import (
@@ -33,6 +32,7 @@ from .agent import (
     kept_flags,
     killed,
     need_session_id,
+    no_conversation,
     of_program,
     reason_of_end,
     too_large,
@@ -91,10 +91,7 @@ class Codex(Agent):
         ending = f"-{need_session_id(saved.id)}.jsonl"
         names = [name for name in saved.files if re.fullmatch(ROLLOUT, name) and name.endswith(ending)]
         if not names:
-            raise Failure(
-                f"the saved session {saved.id[:8]} holds no conversation",
-                hint="read the answer yourself: git gate list --all",
-            )
+            raise no_conversation(saved)
         if find_rollout(SessionRef(self.name, saved.id), home) is None:
             target = home / names[0]
             private_folder(target.parent)
@@ -129,9 +126,7 @@ class Codex(Agent):
             *("exec", *PATH_STAYS, *settings.arguments, *(("resume",) if known else ())),
             *("--json", "-o", str(request.folder / ANSWER), *known, "-"),
         )
-        env = {**request.env, **request.extra_env}
-        prompt = request.prompt.encode("utf-8", "replace")
-        return Launch(argv, request.cwd, env, request.folder, prompt, timeout=settings.timeout)
+        return request.headless(argv, request.environment)
 
     def join(self, request: Start) -> Launch:
         settings, meeting = request.settings, request.meeting
@@ -144,7 +139,7 @@ class Codex(Agent):
                 argv += ["-c", f"mcp_servers.{name}={as_toml(of_server(server))}"]
         argv += ["-c", f"developer_instructions={as_toml(meeting.system)}"] if meeting.system else []
         argv += [*known, *(("--", request.prompt) if request.prompt else ())]
-        return Launch(tuple(argv), request.cwd, {**request.env, **request.extra_env}, request.folder)
+        return Launch(tuple(argv), request.cwd, request.environment, request.folder)
 
     def lasting(self, words: Sequence[str]) -> tuple[str, ...]:
         return kept_flags(words, KEPT, left=BOUNDLESS)
@@ -207,8 +202,7 @@ def find_rollout(session: SessionRef, home: Path) -> Path | None:
 
 def codex_session(request: Start) -> tuple[str, ...]:
     """The id of the conversation: one that goes on, or one that was made beforehand (`begin`)."""
-    named = request.meeting.id or (request.session.id if request.session else "")
-    return (need_session_id(named),) if named else ()
+    return (need_session_id(request.conversation),) if request.conversation else ()
 
 
 def unsaid(session: str, cwd: Path) -> SavedSession:

@@ -24,6 +24,7 @@ from .agent import (
     Start,
     killed,
     reason_of_end,
+    told_in_prompt,
 )
 
 ANSWER_FILE, PROMPT_FILE = "answer.json", "prompt.md"
@@ -73,9 +74,7 @@ class Command(Agent):
 
     def join(self, request: Start) -> Launch:
         template = request.settings.join_template
-        # Such a program takes no instructions apart: they stand before the question.
-        told_first = "\n\n".join(part for part in (request.meeting.system, request.prompt) if part)
-        request = replace(request, prompt=told_first if request.prompt else "")
+        request = replace(request, prompt=told_in_prompt(request))
         if template:
             files = {PROMPT_FILE: request.prompt.encode("utf-8", "replace")}
             argv = (*substitute(template, placeholders(request)), *request.settings.arguments)

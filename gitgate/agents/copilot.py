@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..document.values import replace
-from ..errors import Failure
 from ..model.conversation import SavedSession, SessionRef
 from ..store.git.permissions import private_folder, write_private
 from .agent import (
@@ -32,6 +31,7 @@ from .agent import (
     killed,
     names_flag,
     need_session_id,
+    no_conversation,
     of_program,
     reason_of_end,
     told_in_prompt,
@@ -79,10 +79,7 @@ class Copilot(KnownProgram):
     ) -> None:
         """One that is there already stays: it may have gone on since."""
         if EVENTS not in saved.files:
-            raise Failure(
-                f"the saved session {saved.id[:8]} holds no conversation",
-                hint="read the answer yourself: git gate list --all",
-            )
+            raise no_conversation(saved)
         folder = session_folder(saved.id, env)
         if not (folder / EVENTS).is_file():
             private_folder(folder)
@@ -108,11 +105,8 @@ class Copilot(KnownProgram):
             self.place(as_another(saved, session), cwd, env, program)
 
     def launch(self, request: Start) -> Launch:
-        settings = request.settings
-        argv = (*self.words_for(request), "--output-format", "json", *MAY_ASK, *settings.arguments)
-        env = {**request.env, **request.extra_env}
-        prompt = request.prompt.encode("utf-8", "replace")
-        return Launch(argv, request.cwd, env, request.folder, prompt, timeout=settings.timeout)
+        argv = (*self.words_for(request), "--output-format", "json", *MAY_ASK, *request.settings.arguments)
+        return request.headless(argv, request.environment)
 
     def open(self, request: Start) -> Launch:
         meeting, files = request.meeting, {}
@@ -122,14 +116,13 @@ class Copilot(KnownProgram):
             files[SERVERS] = written({"mcpServers": with_tools(meeting.servers)}).encode()
             argv += ["--additional-mcp-config", f"@{request.folder / SERVERS}"]
         argv += [f"--interactive={told_in_prompt(request)}"] if request.prompt else []
-        env = {**request.env, **request.extra_env}
-        return Launch(tuple(argv), request.cwd, env, request.folder, files=files)
+        return Launch(tuple(argv), request.cwd, request.environment, request.folder, files=files)
 
     def words_for(self, request: Start) -> tuple[str, ...]:
         """The program, where it works, and its conversation. It makes one of an id that there is not, and takes one that there is."""
-        named = request.meeting.id or (request.session.id if request.session else "")
-        begins = bool(named) and request.session is None
-        session = (f"--{'session-id' if begins else 'resume'}={need_session_id(named)}",) if named else ()
+        named = request.conversation
+        flag = "--resume" if request.session else "--session-id"
+        session = (f"{flag}={need_session_id(named)}",) if named else ()
         return (*(request.settings.program or (self.name,)), "-C", str(request.cwd), *session)
 
     def lasting(self, words: Sequence[str]) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class FlowRun(Agent):
 
         run = request.session.id if request.session is not None else ""
         argv = tuple(our_command("--json", "resume", run))
-        env = {**request.env, **request.extra_env}
+        env = request.environment
         env.pop("GITGATE_AGENT", None)
         # A limit of time is each agent's own; a run is as long as its agents take.
         return Launch(argv, request.cwd, env, request.folder, timeout=max(request.settings.timeout, LONGEST))

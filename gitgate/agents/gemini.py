@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ..document.values import replace
-from ..errors import Failure
 from ..model.conversation import SavedSession, SessionRef
 from ..store.git.permissions import private_folder, write_private
 from .agent import (
@@ -36,6 +35,7 @@ from .agent import (
     killed,
     names_flag,
     need_session_id,
+    no_conversation,
     of_program,
     reason_of_end,
     told_in_prompt,
@@ -115,10 +115,7 @@ class Gemini(KnownProgram):
         """
         names = [name for name in saved.files if re.fullmatch(CHAT, name)]
         if not names:
-            raise Failure(
-                f"the saved session {saved.id[:8]} holds no conversation",
-                hint="read the answer yourself: git gate list --all",
-            )
+            raise no_conversation(saved)
         home = gemini_home(env)
         folder = project_folder(cwd, home)
         here = chats_of(saved.id, home)
@@ -153,35 +150,26 @@ class Gemini(KnownProgram):
             self.place(replace(other, files=files), cwd, env, program)
 
     def launch(self, request: Start) -> Launch:
-        settings = request.settings
-        argv = (*self.words_for(request), "-o", "stream-json", *settings.arguments)
-        env = {**request.env, **request.extra_env, **self.told(request)}
-        prompt = request.prompt.encode("utf-8", "replace")
-        return Launch(argv, request.cwd, env, request.folder, prompt, timeout=settings.timeout)
+        argv = (*self.words_for(request), "-o", "stream-json", *request.settings.arguments)
+        return request.headless(argv, self.environment(request))
 
     def open(self, request: Start) -> Launch:
         argv = [*self.words_for(request), *request.settings.arguments]
         argv += ["-m", request.meeting.model] if request.meeting.model else []
         argv += [f"--prompt-interactive={told_in_prompt(request)}"] if request.prompt else []
-        env = {**request.env, **request.extra_env, **self.told(request)}
-        return Launch(tuple(argv), request.cwd, env, request.folder)
+        return Launch(tuple(argv), request.cwd, self.environment(request), request.folder)
 
     def words_for(self, request: Start) -> tuple[str, ...]:
         """The program and its conversation. A folder that nobody trusts it refuses; with this flag it still runs nothing of its own."""
-        named = self.session_named(request)
-        begins = bool(named) and request.session is None
-        session = ("--session-id" if begins else "--resume", need_session_id(named)) if named else ()
+        named = request.conversation
+        session = ("--resume" if request.session else "--session-id", need_session_id(named)) if named else ()
         program = request.settings.program or (self.name,)
         return (*program, "--skip-trust", "--policy", str(POLICY), *session)
 
-    def told(self, request: Start) -> dict[str, str]:
-        """What its shell does not say by itself."""
-        named = self.session_named(request)
-        return {"GITGATE_SESSION": named} if named else {}
-
-    @staticmethod
-    def session_named(request: Start) -> str:
-        return request.meeting.id or (request.session.id if request.session else "")
+    def environment(self, request: Start) -> dict[str, str]:
+        """With what its shell does not say by itself: the conversation."""
+        named = request.conversation
+        return {**request.environment, **({"GITGATE_SESSION": named} if named else {})}
 
     def lasting(self, words: Sequence[str]) -> tuple[str, ...]:
         return kept_flags(words, KEPT, left=BOUNDLESS)

@@ -32,6 +32,7 @@ from .agent import (
     kept_flags,
     killed,
     need_session_id,
+    no_conversation,
     reason_of_end,
     redacted_json,
     told_in_prompt,
@@ -95,10 +96,7 @@ class OpenCode(KnownProgram):
     ) -> None:
         """One that is here already has what was said since, and is only moved to `cwd`."""
         if EXPORTED not in saved.files:
-            raise Failure(
-                f"the saved session {saved.id[:8]} holds no conversation",
-                hint="read the answer yourself: git gate list --all",
-            )
+            raise no_conversation(saved)
         here = exported(saved.id, env)
         if here is not None and here["info"].get("directory") == str(cwd.resolve()):
             return
@@ -161,9 +159,7 @@ class OpenCode(KnownProgram):
         session = ("--session", opencode_session(request)) if opencode_session(request) else ()
         program = settings.program or (self.name,)
         argv = (*program, "run", "--format", "json", *session, *settings.arguments)
-        env = {**request.env, **request.extra_env, **self.told(request)}
-        prompt = request.prompt.encode("utf-8", "replace")
-        return Launch(argv, request.cwd, env, request.folder, prompt, timeout=settings.timeout)
+        return request.headless(argv, {**request.environment, **self.told(request)})
 
     def open(self, request: Start) -> Launch:
         meeting = request.meeting
@@ -173,7 +169,7 @@ class OpenCode(KnownProgram):
         # Where it goes on with a conversation it sends no first words.
         first = request.prompt and not opencode_session(request)
         argv += [f"--prompt={told_in_prompt(request)}"] if first else []
-        env = {**request.env, **request.extra_env, **self.told(request)}
+        env = {**request.environment, **self.told(request)}
         if meeting.servers:
             servers = {name: of_server(one) for name, one in meeting.servers.items() if isinstance(one, dict)}
             env["OPENCODE_CONFIG_CONTENT"] = written({"mcp": servers})

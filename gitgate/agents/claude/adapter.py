@@ -119,7 +119,7 @@ class Claude(Agent):
             request.session is None or transcript.still_waits(request.session, request.cwd, request.env)
         )
         prompt = request.prompt.encode("utf-8", "replace")
-        env = {**request.env, **request.extra_env}
+        env = request.environment
         files = {}
         if waits:
             # Nothing is said to it, so that our hook tells it the rest (who answered, what changed) with the answer.
@@ -145,8 +145,7 @@ class Claude(Agent):
         argv += ["--session-id", need_session_id(meeting.id)] if meeting.id else []
         argv += self._resuming(request)
         argv += ["--", request.prompt] if request.prompt else []
-        env = {**request.env, **request.extra_env}
-        return Launch(tuple(argv), request.cwd, env, request.folder, files=files)
+        return Launch(tuple(argv), request.cwd, request.environment, request.folder, files=files)
 
     def _command(self, request: Start, *flags: str) -> tuple[str, ...]:
         """The program with every flag that keeps the worktree's own settings out, and with our hooks and the project's rules."""

@@ -22,7 +22,7 @@ from ...errors import Failure
 from ...model.conversation import SavedSession, SessionRef
 from ...store.git.permissions import private_folder, write_private
 from ...text.secrets import redact, secret_values
-from ..agent import home_folder, need_session_id
+from ..agent import home_folder, need_session_id, no_conversation
 
 Record = dict[str, Any]
 
@@ -362,10 +362,7 @@ def place(saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
     # Whoever pushed the session may have written it: only what a slimmed one holds gets through.
     conversation = slim(saved.files.get(TRANSCRIPT, b""), (), READ_MOST)
     if not conversation:
-        raise Failure(
-            f"the saved session {saved.id[:8]} holds no conversation",
-            hint="read the answer yourself: git gate list --all",
-        )
+        raise no_conversation(saved)
     if target.is_file():
         if last_record(conversation) in target.read_bytes():
             return
