@@ -43,6 +43,24 @@ class Given:
         )
 
 
+@dataclass(frozen=True)
+class Control:
+    """One thing to fill in on a page. `kind`: "lines" and "line" take words, "one" and "several" take of `choices` (what is
+    sent, its label, what is said of it), "menu" as well, where nothing may be taken. `name` is unique within its question.
+    """
+
+    kind: str
+    name: str = ""
+    label: str = ""
+    choices: tuple[tuple[str, str, str], ...] = ()
+    hint: str = ""
+    needed: bool = True
+
+
+# What a page sends of one question: by the control's name all that was filled in, in the order of the page.
+Filled = Mapping[str, Sequence[str]]
+
+
 class QuestionType:
     """A type of question. What stands here is right for an answer of a few words; a type says what differs."""
 
@@ -173,6 +191,19 @@ class QuestionType:
         """What was written there."""
         return Given(text=text.strip())
 
+    # A page
+
+    def controls(self, question: Question) -> list[Control]:
+        """What is filled in to answer it."""
+        return [Control("lines")]
+
+    def filled(self, question: Question, said: Filled) -> object:
+        """The value that was filled in, for `Given.values`."""
+        words = words_in(said, "")
+        if not words.strip():
+            raise self.empty(question)
+        return words
+
     # Comments on a forge
 
     def replied(self, question: Question, text: str) -> Given:
@@ -194,6 +225,33 @@ class QuestionType:
     def reply_part(self, question: Question) -> str:
         """Its answer in a reply to several questions."""
         return "…"
+
+
+def words_in(said: Filled, name: str) -> str:
+    """What was typed in a control, or chosen in one that takes one thing; the lines of a page end as on any machine."""
+    given = said.get(name) or ("",)
+    return given[0].replace("\r\n", "\n")
+
+
+def is_place(question: Question, word: str) -> bool:
+    """Whether it is the place of an option, as a page sends it."""
+    return word.isascii() and word.isdecimal() and len(word) <= 6 and int(word) < len(question.options)
+
+
+def field_control(place: str, name: str, detail: object, kind: str, *, needed: bool) -> Control:
+    """What is filled in for a form's field, of which `kind` says what it takes: a menu where it says what there is."""
+    said = detail if isinstance(detail, Mapping) else {}
+    described = said.get("description")
+    parts = (described if isinstance(described, str) else "", kind)
+    hint = ": ".join(one_line(word) for word in parts if word and word != "text")
+    choices = said.get("enum")
+    if isinstance(choices, list) and choices:
+        words = [choice if isinstance(choice, str) else quoted_whole(choice) for choice in choices]
+        return Control("menu", place, name, tuple((word, word, "") for word in words), hint, needed)
+    if said.get("type") == "boolean":
+        return Control("menu", place, name, (("true", "yes", ""), ("false", "no", "")), hint, needed)
+    long = said.get("type") in ("string", "array", "object") and not {"format", "pattern"} & set(said)
+    return Control("lines" if long else "line", place, name, hint=hint, needed=needed)
 
 
 def article(name: str) -> str:

@@ -17,6 +17,8 @@ from .base import (
     UNCUT,
     VALUES,
     WORDS,
+    Control,
+    Filled,
     Given,
     QuestionType,
     ReplyWays,
@@ -33,6 +35,7 @@ from .base import (
     sure_number,
     unique,
     without_key,
+    words_in,
 )
 
 YES = frozenset(("yes", "y", "true", "approve", "approved", "ok", "okay", "lgtm", "continue"))
@@ -145,6 +148,9 @@ class ApprovalType(QuestionType):
         decision = first.rstrip(",.:;").lower()
         return (decision, rest.strip()) if rest.strip() and decision in YES | NO else (word, "")
 
+    def controls(self, question: Question) -> list[Control]:
+        return [Control("one", choices=(("yes", "Approve", ""), ("no", "Reject", "")))]
+
     def reply_ways(self, question: Question) -> Iterator[ReplyWays]:
         for way in ("/approve", "/approve with a note", "/reject why not"):
             yield ((way, None),)
@@ -157,6 +163,7 @@ class ChoiceType(QuestionType):
     name = "choice"
     aliases: tuple[str, ...] = ("select", "selection")
     has_options = True
+    takes = "one"
     means = "a number, a label, or the beginning of one"
 
     def expected(self, question: Question) -> str:
@@ -234,6 +241,30 @@ class ChoiceType(QuestionType):
     def lines_written(self, text: str) -> str:
         return text
 
+    def controls(self, question: Question) -> list[Control]:
+        places = tuple(
+            (str(place), option.label, option.description) for place, option in enumerate(question.options)
+        )
+        asked = Control(self.takes, choices=places)
+        own = Control("line", "own", "or something else, in your own words", needed=False)
+        return [asked, own] if question.other else [asked]
+
+    def filled(self, question: Question, said: Filled) -> object:
+        """By its place, so that no label is taken for another; own words as `read_free` tells them from a label."""
+        own = words_in(said, "own").strip() if question.other else ""
+        chosen = [place for place in said.get("", ()) if place]
+        strange = [place for place in chosen if not base.is_place(question, place)]
+        if strange:
+            raise BadAnswer(f"{question.key}: there is no option {quoted(strange[0])}")
+        if own and chosen:
+            raise BadAnswer(f"{question.key}: choose, or answer in your own words: not both")
+        if own:
+            return f"other:{own}"
+        if not chosen:
+            raise self.empty(question)
+        labels = [question.labels[int(place)] for place in chosen]
+        return labels if self.takes == "several" else labels[0]
+
     def replied(self, question: Question, text: str) -> Given:
         whole = text.strip()
         if base.labelled(question, whole):
@@ -279,6 +310,7 @@ class ChoiceType(QuestionType):
 class ChoicesType(ChoiceType):
     name = "choices"
     aliases: tuple[str, ...] = ("multiselect",)
+    takes = "several"
     means = "several of them with commas between, as numbers or labels: 1,3"
 
     def expected(self, question: Question) -> str:
@@ -462,6 +494,27 @@ class FormType(QuestionType):
             return super().written(question, text)
         parts = lines_of([Question(key, "", "text") for key in self.sections(question)], text)
         return Given(pairs=tuple((key, value) for key, value in parts.items() if value))
+
+    def controls(self, question: Question) -> list[Control]:
+        """One for each field, by its place; a schema that names none is answered as JSON."""
+        fields = (question.schema or {}).get("properties")
+        if not isinstance(fields, Mapping) or not fields:
+            return [Control("lines", hint="a form, as JSON")]
+        return [
+            base.field_control(
+                str(place), str(name), detail, field_kind(detail), needed=name in required(question)
+            )
+            for place, (name, detail) in enumerate(fields.items())
+        ]
+
+    def filled(self, question: Question, said: Filled) -> object:
+        names = self.sections(question)
+        if not names:
+            return self.parsed(question, words_in(said, ""))
+        from . import forms
+
+        pairs = {name: words_in(said, str(place)) for place, name in enumerate(names)}
+        return forms.coerce(question.schema or {}, {name: words for name, words in pairs.items() if words})
 
     def replied(self, question: Question, text: str) -> Given:
         """`field: value` lines; a line without a colon goes on with the one before."""

@@ -37,6 +37,7 @@ ELSEWHERE = {
     ("notifications.md", "git config --global --add"): "tests/surfaces/notify/test_sending.py",
     ("notifications.md", "git config --add"): "tests/surfaces/notify/test_sending.py",
     ("listening.md", "git gate listen"): "tests/surfaces/listen/test_screen.py",
+    ("web.md", "pipx install"): "tests/surfaces/web/test_serve.py",
     ("claude-code.md", "git gate init --claude"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "git gate wrap"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "claude -p"): "tests/asking/test_claude_page.py",
@@ -69,6 +70,7 @@ NOT_RUN = {
     "git gate doctor --online": "it needs github.com; the five steps are run with a stand-in",
     "git switch -c login": "it needs github.com; the five steps are run with a stand-in",
     "git gate desk": "it needs a terminal: tests/surfaces/desk/test_terminal.py opens it in one",
+    "git gate serve --desk": "it stays until it is ended; tests/surfaces/web/test_serve.py runs it",
     "git add .github": "it commits what the line before wrote; the five steps run both",
 }
 CODES = {"--wait": 124}

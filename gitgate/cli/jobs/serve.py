@@ -1,4 +1,6 @@
-"""Command line: `git gate serve`: takes a forge's webhooks, for those who run their own machine instead of its CI."""
+"""Command line: `git gate serve`: takes a forge's webhooks, for those who run their own machine instead of its CI; `--desk`: shows
+what waits as pages, where it is answered as well.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,23 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...errors import GateError, Usage
+from ...errors import Failure, GateError, Usage
 from ...text.display import one_line
 from .. import exits
 from ..terminal.screen import Screen, read_duration, verb
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ...context.desk import Desk
     from ...surfaces.forge.hosts.events import Commented, Dispatched
     from ...surfaces.forge.hosts.web import Known
     from ...surfaces.forge.webhook import Receiver
-
+    from ...surfaces.web.logins import Logins
 
 SECRET = "GITGATE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
 LOOK = 0.5
@@ -52,16 +56,42 @@ LOOK = 0.5
     is_flag=True,
     help="Show what waits at /, to this machine only; let no proxy pass anything but POST.",
 )
+@click.option(
+    "--desk", "pages", is_flag=True, help="Serve the desk, to read and answer in a browser, and no webhooks."
+)
+@click.option("--url", default="", metavar="URL", help="With --desk: the address that a proxy has for it.")
+@click.option("--everywhere", is_flag=True, help="With --desk: every repository that `git gate init` knows.")
+@click.option("--login", is_flag=True, help="Print one more link that logs a browser in to the desk, once.")
+@click.option("--log-out", is_flag=True, help="End every login to your desks, at once.")
 @verb
-def serve_command(screen: Screen, host: str, port: int, every: str, page: bool) -> int:
+def serve_command(screen: Screen, host: str, port: int, every: str, page: bool, **desk_flags: Any) -> int:
     """Receive webhooks for comments: replies on pull requests become answers, as `git gate github accept` takes them.
 
     GITGATE_WEBHOOK_SECRET is the secret that the forge signs them with; of GitLab the secret token, or the signing token. Agents are started here if `git gate init` allowed it.
 
+    With --desk it serves what waits as pages instead, to this machine: to read and to answer. It prints a link that logs a
+    browser in, once. That needs the extra `web`.
+
     \b
     git gate serve
     git gate serve --port 8080 --page
+    git gate serve --desk
+    pip install 'git-gate[web]'
     """
+    if desk_flags["log_out"] or desk_flags["login"]:
+        return change_logins(screen, end=desk_flags["log_out"])
+    if desk_flags["pages"]:
+        return serve_desk(screen, host, port, desk_flags["url"], everywhere=desk_flags["everywhere"])
+    for name in ("url", "everywhere"):
+        if desk_flags[name]:
+            raise Usage(
+                f"--{name} is for the desk",
+                hint=f"git gate serve --desk --{name}{' URL' if name == 'url' else ''}",
+            )
+    return serve_webhooks(screen, host, port, every, page=page)
+
+
+def serve_webhooks(screen: Screen, host: str, port: int, every: str, *, page: bool) -> int:
     from ...surfaces.forge.hosts.connect import connect, hooks_of
     from ...surfaces.forge.shown import markdown
     from ...surfaces.forge.webhook import Receiver, Seen, is_loopback, open_server, serve_webhooks
@@ -191,3 +221,106 @@ class Office:
                 act_on_gates(self.screen, desk, connect(desk), gates, self.stopping)
             finally:
                 desk.close()
+
+
+# The desk in a browser
+
+INSTALL = "pip install 'git-gate[web]'"
+
+
+def kept_logins(screen: Screen) -> Logins:
+    from ...context.machine import state_home
+    from ...surfaces.web.logins import Logins
+
+    home = state_home(screen.env)
+    if home is None:
+        raise Failure("there is no folder for the desk's logins", hint="set HOME, or XDG_STATE_HOME")
+    return Logins(home, time.time)
+
+
+def change_logins(screen: Screen, *, end: bool) -> int:
+    """One more link, or an end to all logins; whether a desk is served at the moment or not."""
+    logins = kept_logins(screen)
+    if not end:
+        screen.desk().refuse_agents("serve --login")
+    if end:
+        ended = logins.end_all()
+        screen.emit("serve", {"ended": ended}, "")
+        screen.say(f"ended: {ended} login{'' if ended == 1 else 's'}, and every link to log in")
+        return exits.DONE
+    word, address = logins.new_login()
+    if not address:
+        raise Failure("no desk was served here yet", hint="git gate serve --desk")
+    link = f"{address}/login?token={word}"
+    screen.emit("serve", {"address": address, "login": link}, link)
+    return exits.DONE
+
+
+def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bool) -> int:
+    """Until Ctrl-C. The link is printed once the port is ours."""
+    try:
+        import jinja2
+        import pygments
+        import starlette
+        import uvicorn
+    except ImportError as missing:
+        raise Failure(f"the desk's pages need {missing.name}, which is not installed", hint=INSTALL) from None
+    del jinja2, pygments, starlette, uvicorn
+    from ...surfaces.web.guarding import WebAddress
+    from ...surfaces.web.reading import WebWorld
+    from ...surfaces.web.site import WebSite, open_socket, serve_site
+    from ..machinery.resume import known
+    from ..process import stop_on_signal
+    from ..verbs.respond import delivery, recording_words, what_next
+
+    logins = kept_logins(screen)
+    check_host(host)
+    places = [served_place(screen, place) for place in known(screen, (), everywhere=everywhere)]
+    try:
+        listening = open_socket(host, port)
+    except OSError as refused:
+        raise Failure(
+            f"nothing can listen on {host}:{port}: {refused.strerror}", hint="--port 0 takes a free one"
+        ) from refused
+    with listening, stop_on_signal() as stopping:
+        address = WebAddress(
+            f"[{host}]" if ":" in host else host, listening.getsockname()[1], url.rstrip("/")
+        )
+        site = WebSite(
+            world=WebWorld(places, screen.env, time.time),
+            address=address,
+            logins=logins,
+            words_of=lambda desk, done: (what_next if done.counted else recording_words)(desk, done),
+            delivery=lambda desk: delivery(desk, {"no_resume": False}),
+            note=lambda words: screen.warn(one_line(words, 300)),
+        )
+        word, _ = logins.new_login(address.origin)
+        link = f"{address.origin}/login?token={word}"
+        screen.emit("serve", {"address": address.origin, "login": link}, link)
+        screen.say(
+            "the link works once, within an hour; another: git gate serve --login   to end all: git gate serve --log-out"
+        )
+        serve_site(site, listening, stopping)
+    return exits.DONE
+
+
+def check_host(host: str) -> None:
+    """Whoever reaches the port could try the login; beyond this machine somebody else has to have asked who they are."""
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        raise Usage(
+            f"--host {host}: the desk is served to this machine alone, and this is open to others",
+            hint="git gate serve --desk   (from elsewhere: ssh -L 8577:127.0.0.1:8577 THIS-MACHINE)",
+        )
+
+
+def served_place(screen: Screen, place: Path) -> Path:
+    """A repository where a person whom git knows answers."""
+    from ...context.desk import open_desk
+
+    desk = open_desk(place, screen.env)
+    try:
+        desk.refuse_agents("serve")
+        desk.person()
+        return desk.repo.place
+    finally:
+        desk.close()

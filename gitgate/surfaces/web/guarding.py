@@ -1,0 +1,207 @@
+"""Surfaces: what every request to the pages is held to, before anything is read for it: its Host, method, path and size, how many
+there were, who sends it, and, for what changes something, that a page of ours sent it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from .logins import Logins, RateLimit, word_digest
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# `same-origin`: with `no-referrer` browsers say `Origin: null` of a form that comes from here, too.
+HEADERS = {
+    "content-security-policy": CSP,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+PATH = re.compile(rb"/|(?:/[A-Za-z0-9_-][A-Za-z0-9._-]{0,79}){1,4}")
+MOST_QUERY, MOST_BODY, MOST_FIELDS = 1000, 1_000_000, 500
+FORM = "application/x-www-form-urlencoded"
+OPEN_PATHS = ("/login", "/s/")
+FORM_WORD = "form"
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Whoever sends a request. `key` tells them apart from others, and holds nothing that logs in."""
+
+    key: str
+    session: str = ""
+    login: str = ""
+
+
+@dataclass(frozen=True)
+class WebAddress:
+    """Where the pages are reached: this port of this machine, and `url`, where a proxy has another name for it."""
+
+    host: str
+    port: int
+    url: str = ""
+
+    @property
+    def origin(self) -> str:
+        return self.url or f"http://{self.host}:{self.port}"
+
+    @property
+    def origins(self) -> frozenset[str]:
+        here = {f"http://{host}:{self.port}" for host in LOOPBACK}
+        return frozenset({*here, self.origin})
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        return frozenset(urlsplit(one).netloc.lower() for one in self.origins)
+
+    @property
+    def cookie(self) -> str:
+        """Cookies know no ports: two servers of one machine would take one another's."""
+        return f"{'__Host-' if self.is_secure else ''}gitgate-{self.port}"
+
+    @property
+    def is_secure(self) -> bool:
+        return self.origin.startswith("https:")
+
+
+@dataclass
+class WebGuard:
+    """Refuses, or hands on with `scope["visitor"]`. `refused` makes a page of a status and words."""
+
+    app: Callable[[Scope, Receive, Send], Awaitable[None]]
+    address: WebAddress
+    logins: Logins
+    refused: Callable[[int, str], bytes]
+    strangers: RateLimit = field(default_factory=lambda: RateLimit(60, 1, time.monotonic))
+    known: RateLimit = field(default_factory=lambda: RateLimit(300, 30, time.monotonic))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = {name.decode("latin-1"): word.decode("latin-1") for name, word in scope["headers"]}
+        wrong = self.against(scope, headers)
+        if wrong is not None:
+            await self.say(send, *wrong)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *encoded(HEADERS)]
+            await send(message)
+
+        await self.app(scope, receive, guarded)
+
+    def against(self, scope: Scope, headers: Mapping[str, str]) -> tuple[int, str] | None:
+        """Why this request is refused: a status, and words; None where it is not."""
+        wrong = malformed(scope) or self.misdirected(scope, headers)
+        if wrong:
+            return wrong
+        visitor = self.visitor(headers)
+        scope["visitor"] = visitor
+        if visitor is not None:
+            return None if self.known.allows(visitor.key) else (429, "too many requests; wait a moment")
+        if not self.strangers.allows(peer_of(scope)):
+            return 429, "too many requests from somebody who is not logged in; wait a minute"
+        if any(scope["path"].startswith(one) for one in OPEN_PATHS):
+            return None
+        return 401, "you are not logged in here"
+
+    def misdirected(self, scope: Scope, headers: Mapping[str, str]) -> tuple[int, str] | None:
+        """What came by another name than ours, or from another site's page."""
+        named = [word for name, word in scope["headers"] if name == b"host"]
+        if len(named) != 1 or headers["host"].lower() not in self.address.hosts:
+            return 421, "this is not the address of git gate's desk"
+        if scope["method"] != "POST":
+            return None
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        if (origin is not None and origin not in self.address.origins) or site not in (None, "same-origin"):
+            return 403, "that was sent by another site's page"
+        return None
+
+    def visitor(self, headers: Mapping[str, str]) -> Visitor | None:
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self.address.cookie)
+        except CookieError:
+            return None
+        if found is None or not self.logins.is_known(found.value):
+            return None
+        return Visitor(word_digest(found.value), session=found.value)
+
+    def form_word(self, visitor: Visitor) -> str:
+        """What a form that is shown to this visitor carries."""
+        return self.logins.form_word(visitor.session)
+
+    def is_ours(self, visitor: Visitor, fields: Mapping[str, list[str]]) -> bool:
+        """Whether a form that was sent is one that this visitor was shown."""
+        given = fields.get(FORM_WORD, [""])[0]
+        return hmac.compare_digest(given.encode(), self.form_word(visitor).encode())
+
+    async def say(self, send: Send, status: int, words: str) -> None:
+        body = self.refused(status, words)
+        kind = {"content-type": "text/html; charset=utf-8", "content-length": str(len(body))}
+        await send({"type": "http.response.start", "status": status, "headers": encoded({**HEADERS, **kind})})
+        await send({"type": "http.response.body", "body": body})
+
+
+def malformed(scope: Scope) -> tuple[int, str] | None:
+    if scope["method"] not in ("GET", "HEAD", "POST"):
+        return 405, "only GET and POST"
+    raw = scope.get("raw_path") or scope["path"].encode()
+    if not PATH.fullmatch(raw) or len(scope["query_string"]) > MOST_QUERY:
+        return 404, "there is no such page"
+    return None
+
+
+def encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), word.encode()) for name, word in headers.items()]
+
+
+def peer_of(scope: Scope) -> str:
+    return str(scope["client"][0]) if scope.get("client") else ""
+
+
+class UnfitBody(Exception):
+    """What was sent is no form, or too large; `status` says which."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status, self.words = status, words
+
+
+async def read_form(scope: Scope, receive: Receive) -> dict[str, list[str]]:
+    """The fields of a form, with a bound on everything that whoever sends it decides."""
+    kinds = [word.decode("latin-1") for name, word in scope["headers"] if name == b"content-type"]
+    if [kind.partition(";")[0].strip().lower() for kind in kinds] != [FORM]:
+        raise UnfitBody(415, f"expected a form ({FORM})")
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise UnfitBody(400, "cut off")
+        body += message.get("body", b"")
+        if len(body) > MOST_BODY:
+            raise UnfitBody(413, "too large")
+        if not message.get("more_body"):
+            break
+    try:
+        return parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise UnfitBody(400, "that is no form") from None

@@ -1,0 +1,149 @@
+"""Surfaces: who may see the pages. A login link works once and gives a browser a session; sessions are kept on this side, so that
+one command ends them all.
+
+One file for each person on this machine, shared by every `git gate serve --desk` of theirs. It holds digests: whoever reads it
+can log in with nothing that is in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...store.git.permissions import locked, private_folder, write_private
+
+NAME = "web.json"
+LOGIN_LASTS = 3600.0
+SESSION_LASTS, IDLE_LASTS = 7 * 86400.0, 24 * 3600.0
+NOTED_EVERY = 300.0
+MOST_SESSIONS, MOST_LOGINS = 50, 20
+KEPT = ("logins", "sessions")
+
+
+def word_digest(word: str) -> str:
+    return hashlib.sha256(word.encode()).hexdigest()
+
+
+@dataclass
+class Logins:
+    """The file, read again whenever somebody has changed it."""
+
+    folder: Path
+    clock: Callable[[], float]
+    _known: dict[str, Any] = field(default_factory=dict)
+    _stamp: tuple[int, int] = (0, 0)
+
+    @property
+    def place(self) -> Path:
+        return self.folder / NAME
+
+    def read(self) -> dict[str, Any]:
+        try:
+            found = self.place.stat()
+            stamp = (found.st_mtime_ns, found.st_ino)
+            if stamp != self._stamp:
+                said = json.loads(self.place.read_text("utf-8"))
+                self._known, self._stamp = (said if isinstance(said, dict) else {}), stamp
+        except (OSError, ValueError):
+            self._known, self._stamp = {}, (0, 0)
+        return self._known
+
+    @contextmanager
+    def changing(self) -> Iterator[dict[str, Any]]:
+        """What is there, to be changed while nobody else does; what is over is left out."""
+        private_folder(self.folder)
+        with locked(self.folder / f"{NAME}.lock", wait=True):
+            self._stamp = (0, 0)
+            known = {**self.read()}
+            for name in KEPT:
+                known[name] = dict(known.get(name, {}))
+            known.setdefault("key", secrets.token_hex(32))
+            now = self.clock()
+            known["logins"] = {one: until for one, until in known["logins"].items() if until > now}
+            known["sessions"] = {one: said for one, said in known["sessions"].items() if lasts(said, now)}
+            yield known
+            known["logins"] = dict(list(known["logins"].items())[-MOST_LOGINS:])
+            known["sessions"] = dict(list(known["sessions"].items())[-MOST_SESSIONS:])
+            write_private(self.place, json.dumps(known).encode())
+
+    def new_login(self, address: str = "") -> tuple[str, str]:
+        """A word that logs in once, and the address of the server that it is for: the one given, else the last one started."""
+        word = secrets.token_urlsafe(32)
+        with self.changing() as known:
+            known["logins"][word_digest(word)] = self.clock() + LOGIN_LASTS
+            known["address"] = address or known.get("address", "")
+        return word, str(known["address"])
+
+    def redeem(self, word: str) -> str | None:
+        """A session for the word of a login link, which is worth nothing from then on; None for any other word."""
+        if word_digest(word) not in self.read().get("logins", {}):
+            return None
+        with self.changing() as known:
+            if known["logins"].pop(word_digest(word), None) is None:
+                return None
+            session, now = secrets.token_urlsafe(32), self.clock()
+            known["sessions"][word_digest(session)] = {"since": now, "seen": now}
+        return session
+
+    def is_known(self, session: str) -> bool:
+        said = self.read().get("sessions", {}).get(word_digest(session))
+        now = self.clock()
+        if said is None or not lasts(said, now):
+            return False
+        if now - said["seen"] > NOTED_EVERY:
+            with self.changing() as known:
+                if word_digest(session) in known["sessions"]:
+                    known["sessions"][word_digest(session)]["seen"] = now
+        return True
+
+    def end(self, session: str) -> None:
+        with self.changing() as known:
+            known["sessions"].pop(word_digest(session), None)
+
+    def end_all(self) -> int:
+        """Every session, every login link, and the key that forms are bound with. How many sessions there were."""
+        with self.changing() as known:
+            ended = len(known["sessions"])
+            known.update(logins={}, sessions={}, key=secrets.token_hex(32))
+        return ended
+
+    def form_word(self, visitor: str) -> str:
+        """What a form of ours carries, so that no other site can send one in this visitor's name."""
+        key = self.read().get("key")
+        if not key:
+            with self.changing() as known:
+                key = known["key"]
+        return hmac.new(str(key).encode(), f"form:{visitor}".encode(), hashlib.sha256).hexdigest()
+
+
+def lasts(said: dict[str, float], now: float) -> bool:
+    return now - said["since"] < SESSION_LASTS and now - said["seen"] < IDLE_LASTS
+
+
+MOST_VISITORS = 10_000
+
+
+@dataclass
+class RateLimit:
+    """So many requests at once, and so many a second after that, for each visitor."""
+
+    burst: float
+    each_second: float
+    monotonic: Callable[[], float]
+    _left: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def allows(self, visitor: str) -> bool:
+        now = self.monotonic()
+        left, at = self._left.pop(visitor, (self.burst, now))
+        left = min(self.burst, left + (now - at) * self.each_second)
+        self._left[visitor] = (max(0.0, left - 1.0), now)
+        while len(self._left) > MOST_VISITORS:
+            del self._left[next(iter(self._left))]
+        return left >= 1.0

@@ -1,0 +1,235 @@
+"""Surfaces: what the pages show, as plain values: the list of what waits, and the letter of one gate. Nothing here is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...acts.answering import check_amendable
+from ...acts.reading import find_gate
+from ...context.desk import Desk
+from ...context.desk import open_desk as opened
+from ...errors import GateError, UnknownGate
+from ...gates.listing import Filter, list_gates, own_word_last
+from ...gates.work import diff_of
+from ...model.gate import Gate, Question
+from ...model.states import AWAITING
+from ...policy.ruling import marks
+from ...questions.answers import value_words
+from ...questions.base import Control, Given
+from ...questions.file import told_fields
+from ...questions.types import plain_word, type_of
+from ...record.headline import Summary, by_pressure
+from ...render import shapes
+from ...render.letter import attached, conversation_part, outcome_part, requester, ways_to_answer, work_part
+
+NEEDS_ANSWER = ("awaiting", "failed", "stalled", "broken")
+SHOWN = (*NEEDS_ANSWER, "answered", "resuming")
+MOST_LISTED = 2000
+MOST_DIFF = 300_000
+CELLS = 10_000  # a browser breaks lines itself
+
+
+@dataclass(frozen=True)
+class WebWorld:
+    """Which repositories the pages are of, and how one is opened: for each request anew, with the rules as they are then."""
+
+    places: Sequence[Path]
+    env: Mapping[str, str]
+    clock: Callable[[], float]
+
+    def open_desk(self, place: Path) -> Desk:
+        return opened(place, self.env, clock=self.clock)
+
+
+@dataclass(frozen=True)
+class ListedGate:
+    """A line of the list, and of which repository it is."""
+
+    gate: Summary
+    repository: str
+
+
+@dataclass(frozen=True)
+class WaitingList:
+    """What waits, what was put aside, and what is being acted on; of repositories that cannot be read, why."""
+
+    waiting: list[ListedGate] = field(default_factory=list)
+    others: list[ListedGate] = field(default_factory=list)
+    trouble: list[str] = field(default_factory=list)
+    more: int = 0
+
+
+def read_list(world: WebWorld) -> WaitingList:
+    """Each gate once, the most pressing first."""
+    found: dict[str, ListedGate] = {}
+    trouble = []
+    now = ""
+    for place in world.places:
+        try:
+            desk = world.open_desk(place)
+            try:
+                now = desk.now
+                shown = [one for one in list_gates(desk, Filter(all=True)) if one.state in SHOWN]
+                for one in own_word_last(desk, shown):
+                    found.setdefault(one.id, ListedGate(one, desk.repo.place.name))
+            finally:
+                desk.close()
+        except (GateError, OSError) as unreadable:
+            trouble.append(f"{place.name}: {getattr(unreadable, 'message', unreadable)}")
+    pressing = [found[one.id] for one in by_pressure(one.gate for one in found.values())]
+    waiting = [one for one in pressing if one.gate.state in NEEDS_ANSWER and one.gate.later <= now]
+    others = [one for one in pressing if one not in waiting]
+    left = max(0, len(waiting) + len(others) - MOST_LISTED)
+    return WaitingList(waiting[:MOST_LISTED], others[: max(0, MOST_LISTED - len(waiting))], trouble, left)
+
+
+@dataclass(frozen=True)
+class FilledControl:
+    """A control of a question as the page has it: its whole name, and what stands in it."""
+
+    control: Control
+    name: str
+    given: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        return self.given[0] if self.given else ""
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """A question with what is filled in for it."""
+
+    question: Question
+    shape: Mapping[str, Any]
+    legend: str
+    controls: tuple[FilledControl, ...]
+
+
+@dataclass(frozen=True)
+class LetterShown:
+    """All that the page of one gate says. `may`: "answer", "amend", or nothing."""
+
+    gate: Gate
+    shape: Mapping[str, Any]
+    place: Path
+    questions: tuple[AskedQuestion, ...]
+    may: str
+    parts: Mapping[str, str]
+    history: Sequence[Mapping[str, Any]]
+    diff: str
+    diff_trouble: str
+    commands: Sequence[str]
+
+
+Fields = Mapping[str, list[str]]
+
+
+def with_gate(world: WebWorld, name: str, do: Callable[[Desk, Gate, bool], Any]) -> Any:
+    """What `do` gives for the gate in whichever repository has it."""
+    missing: GateError = UnknownGate(f"there is no gate {name} here", hint="git gate list --all")
+    for place in world.places:
+        desk = world.open_desk(place)
+        try:
+            try:
+                found = find_gate(desk, name)
+            except UnknownGate as absent:
+                missing = absent
+                continue
+            return do(desk, found.gate, found.archived)
+        finally:
+            desk.close()
+    raise missing
+
+
+def read_letter(desk: Desk, gate: Gate, archived: bool, who: str, fields: Fields) -> LetterShown:
+    """`fields`: what was filled in before, and not taken."""
+    diff, trouble = diff_of_work(desk, gate)
+    shape = shapes.gate(gate, signed=marks(desk, [gate]), archived=archived)
+    return LetterShown(
+        gate=gate,
+        shape=shape,
+        place=desk.repo.place,
+        questions=tuple(
+            asked_question(place, one, shapes.question_shape(one), fields)
+            for place, one in enumerate(gate.opened.questions)
+        ),
+        may=what_may(gate, who),
+        parts=letter_parts(gate),
+        history=shapes.history(gate.history),
+        diff=diff,
+        diff_trouble=trouble,
+        commands=ways_to_answer(gate) if gate.state == AWAITING else [f"git gate show {gate.id[:6]}"],
+    )
+
+
+def letter_parts(gate: Gate) -> dict[str, str]:
+    """What a letter says in words, as in a terminal but for its lines."""
+    return {
+        "who": f"{gate.opened.asked.agent}{requester(gate.opened)}",
+        "told": " · ".join(told_fields(gate.opened)),
+        "work": work_part(gate, "", CELLS),
+        "talk": conversation_part(gate, CELLS),
+        "attached": attached(gate, CELLS),
+        "outcome": outcome_part(gate, CELLS),
+    }
+
+
+def what_may(gate: Gate, who: str) -> str:
+    if gate.state == AWAITING:
+        return "answer"
+    try:
+        check_amendable(gate, who)
+    except GateError:
+        return ""
+    return "amend"
+
+
+def diff_of_work(desk: Desk, gate: Gate) -> tuple[str, str]:
+    if not gate.opened.work.changed:
+        return "", ""
+    try:
+        text = diff_of(desk, gate)
+    except GateError as absent:
+        return "", absent.message
+    if len(text) <= MOST_DIFF:
+        return text, ""
+    return text[:MOST_DIFF].rpartition("\n")[
+        0
+    ], f"this is its beginning; all of it: git gate diff {gate.id[:6]}"
+
+
+def control_name(place: int, control: Control) -> str:
+    return f"q{place}.{control.name}"
+
+
+def asked_question(place: int, question: Question, shape: Mapping[str, Any], fields: Fields) -> AskedQuestion:
+    kind = type_of(question)
+    controls = tuple(
+        FilledControl(
+            control, control_name(place, control), tuple(fields.get(control_name(place, control), ()))
+        )
+        for control in kind.controls(question)
+    )
+    return AskedQuestion(question, shape, kind.expected(question), controls)
+
+
+def given_of(gate: Gate, fields: Fields) -> Given:
+    """What was filled in, as an answer."""
+    values = {}
+    for place, question in enumerate(gate.opened.questions):
+        kind = type_of(question)
+        said = {one.name: fields.get(control_name(place, one), []) for one in kind.controls(question)}
+        values[question.key] = kind.filled(question, said)
+    return Given(values=values)
+
+
+def value_shown(value: Any) -> str:
+    return value_words(value) if value is not None else ""
+
+
+def proposed_value(value: Any) -> str:
+    return "no answer yet" if value is None else value_words(plain_word(value))

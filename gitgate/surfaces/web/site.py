@@ -1,0 +1,297 @@
+"""Surfaces: the pages by their addresses: what is read for each, what a form that was sent does, and in which template it is
+shown. Everything that a template is given is shown as text, neutral and escaped; nothing of a gate becomes markup.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import uvicorn
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import DiffLexer
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from ...acts.answering import Manner, Responded, respond
+from ...context.desk import Desk
+from ...errors import BadAnswer, Conflict, GateError, NotAllowed, Stale, UnknownGate
+from ...model.gate import Gate
+from ...text.display import clip, neutral, one_line
+from ...text.times import ago, parse_time
+from .guarding import UnfitBody, Visitor, WebAddress, WebGuard, read_form
+from .logins import Logins
+from .reading import (
+    Fields,
+    LetterShown,
+    WebWorld,
+    given_of,
+    proposed_value,
+    read_letter,
+    read_list,
+    value_shown,
+    with_gate,
+)
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+PAGES = Path(__file__).parent / "pages"
+FILES = {"web.css": "text/css", "icon.svg": "image/svg+xml"}
+VIA = "web"
+STATUS = ((BadAnswer, 422), (NotAllowed, 403), (Stale, 409), (Conflict, 409), (UnknownGate, 404))
+WORDS = {
+    401: "Log in",
+    403: "Refused",
+    404: "Not here",
+    405: "Refused",
+    421: "Another address",
+    429: "Too many",
+}
+NOBODY = Visitor("")
+
+
+def as_text(value: object) -> object:
+    """Of whatever is shown: no character that acts or hides."""
+    return neutral(value) if type(value) is str else value
+
+
+@dataclass
+class WebSite:
+    """The pages. `words_of` says what becomes of a recorded answer, `delivery` how it goes on its way."""
+
+    world: WebWorld
+    address: WebAddress
+    logins: Logins
+    words_of: Callable[[Desk, Responded], str]
+    delivery: Callable[[Desk], Mapping[str, Any]]
+    note: Callable[[str], None]
+    told: dict[str, str] = field(default_factory=dict)
+    """What is said to a visitor on the next page, once."""
+
+    def __post_init__(self) -> None:
+        self.pages = Environment(
+            loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, finalize=as_text
+        )
+        self.pages.filters.update(
+            line=one_line, clip=lambda text, most: clip(one_line(text), most), ago=self.age, value=value_shown
+        )
+        self.pages.filters.update(proposed=proposed_value)
+        files = {name: (PAGES / name).read_bytes() for name in FILES}
+
+        async def file(request: Request) -> Response:
+            name = request.path_params["name"]
+            if name not in files:
+                return self.refusal(404, "there is no such page")
+            return Response(files[name], media_type=FILES[name])
+
+        routes = [
+            Route("/", self.list_page),
+            Route("/g/{gate}", self.letter_page),
+            Route("/g/{gate}/answer", self.answer, methods=["POST"]),
+            Route("/login", self.log_in),
+            Route("/logout", self.log_out, methods=["POST"]),
+            Route("/s/{name}", file),
+        ]
+        handlers: dict[Any, Any] = {404: self.nothing, 405: self.nothing, Exception: self.broken}
+        self.app = WebGuard(
+            Starlette(routes=routes, exception_handlers=handlers),
+            self.address,
+            self.logins,
+            self.refusal_page,
+        )
+
+    # Templates
+
+    def age(self, at: str) -> str:
+        return ago(max(0.0, self.world.clock() - parse_time(at))) if at else ""
+
+    def page(self, name: str, visitor: Visitor, status: int = 200, **shown: Any) -> HTMLResponse:
+        said = self.told.pop(visitor.key, "")
+        known: dict[str, Any] = {"visitor": visitor, "said": said, "form_word": "", "status": status}
+        known["several"] = len(self.world.places) > 1
+        if visitor.session:
+            known["form_word"] = self.app.form_word(visitor)
+        text = self.pages.get_template(f"{name}.html").render(**known, **shown)
+        return HTMLResponse(text, status)
+
+    def refusal_page(self, status: int, words: str) -> bytes:
+        return bytes(self.refusal(status, words).body)
+
+    def refusal(
+        self, status: int, words: str, hint: str = "", visitor: Visitor = NOBODY, again: str = ""
+    ) -> HTMLResponse:
+        title = WORDS.get(status, "It did not work")
+        shown = {"title": title, "words": words, "hint": hint, "again": again}
+        return self.page("refused", visitor, status, **shown)
+
+    async def nothing(self, request: Request, _exc: Exception) -> Response:
+        return self.refusal(404, "there is no such page", visitor=visitor_of(request))
+
+    async def broken(self, _request: Request, wrong: Exception) -> Response:
+        self.note(f"a page could not be made: {wrong!r}")
+        return self.refusal(500, "this page could not be made: see what git gate serve says")
+
+    def say(self, visitor: Visitor, words: str) -> None:
+        self.told[visitor.key] = words
+        while len(self.told) > 1000:
+            del self.told[next(iter(self.told))]
+
+    # Logging in and out
+
+    async def log_in(self, request: Request) -> Response:
+        """A link with a word that works once. Its page leads on by itself, so that the word stands in no address afterwards."""
+        word = parse_qs(request.url.query).get("token", [""])[0]
+        session = self.logins.redeem(word) if request.method == "GET" and word else None
+        if session is None:
+            hint = "git gate serve --login"
+            return self.refusal(401, "this login link does not work, or no longer", hint)
+        response = self.page("entered", NOBODY)
+        secure = self.address.is_secure
+        response.set_cookie(self.address.cookie, session, httponly=True, samesite="strict", secure=secure)
+        return response
+
+    async def log_out(self, request: Request) -> Response:
+        visitor = visitor_of(request)
+        fields = await read_form(request.scope, request.receive)
+        if not self.app.is_ours(visitor, fields):
+            return self.refusal(403, "that was sent by no page of ours", visitor=visitor)
+        await run_in_threadpool(self.logins.end, visitor.session)
+        return self.refusal(401, "you are logged out", "git gate serve --login")
+
+    # What waits, and one gate
+
+    async def list_page(self, request: Request) -> Response:
+        shown = await run_in_threadpool(read_list, self.world)
+        return self.page("list", visitor_of(request), list=shown)
+
+    async def letter_page(self, request: Request) -> Response:
+        visitor = visitor_of(request)
+        return await run_in_threadpool(self.letter, visitor, request.path_params["gate"])
+
+    def who(self, desk: Desk, visitor: Visitor) -> str:
+        del visitor
+        return desk.person()
+
+    def letter(
+        self, visitor: Visitor, name: str, fields: Fields | None = None, trouble: GateError | None = None
+    ) -> Response:
+        """The page of one gate; with what was wrong with an answer to it, and what was filled in."""
+
+        def show(desk: Desk, gate: Gate, archived: bool) -> LetterShown:
+            return read_letter(desk, gate, archived, self.who(desk, visitor), fields or {})
+
+        try:
+            letter: LetterShown = with_gate(self.world, name, show)
+        except GateError as wrong:
+            return self.refusal(status_of(wrong), wrong.message, wrong.hint, visitor)
+        status = 200 if trouble is None else status_of(trouble)
+        note = (fields or {}).get("note", [""])[0]
+        return self.page(
+            "letter", visitor, status, letter=letter, diff=colored(letter.diff), trouble=trouble, note=note
+        )
+
+    async def answer(self, request: Request) -> Response:
+        visitor, name = visitor_of(request), request.path_params["gate"]
+        try:
+            fields = await read_form(request.scope, request.receive)
+        except UnfitBody as unfit:
+            return self.refusal(unfit.status, unfit.words, visitor=visitor)
+        if not self.app.is_ours(visitor, fields):
+            again = "this form is not of this login: look at the gate again, and answer there"
+            return self.refusal(403, again, visitor=visitor, again=f"/g/{name}")
+        return await run_in_threadpool(self.record, visitor, name, fields)
+
+    def record(self, visitor: Visitor, name: str, fields: Fields) -> Response:
+        """By the same act as `git gate respond`, bound to what the page showed."""
+
+        def act(desk: Desk, gate: Gate, _archived: bool) -> str:
+            manner = Manner(
+                note=first_of(fields, "note").replace("\r\n", "\n"),
+                via=VIA,
+                seen=first_of(fields, "seen") or "nothing",
+                amend=first_of(fields, "amend") == "1",
+                **self.delivery(desk),
+            )
+            return self.words_of(desk, respond(desk, gate, given_of(gate, fields), manner))
+
+        try:
+            words: str = with_gate(self.world, name, act)
+        except BadAnswer as unfit:
+            unfit.message = unfit.message.removeprefix("answer: ")
+            unfit.hint = ""
+            return self.letter(visitor, name, fields, unfit)
+        except GateError as refused:
+            return self.letter(visitor, name, fields, refused)
+        self.say(visitor, f"Recorded: {words}")
+        return RedirectResponse(f"/g/{name}", 303)
+
+
+def first_of(fields: Fields, name: str) -> str:
+    return fields.get(name, [""])[0]
+
+
+def visitor_of(request: Request) -> Visitor:
+    return request.scope.get("visitor") or NOBODY
+
+
+def status_of(wrong: GateError) -> int:
+    return next((status for kind, status in STATUS if isinstance(wrong, kind)), 502)
+
+
+def colored(diff: str) -> Markup:
+    """Coloured by line. What Pygments gives is escaped by it."""
+    if not diff:
+        return Markup()
+    return Markup(highlight(diff, DiffLexer(stripnl=False), HtmlFormatter(nowrap=True)))  # noqa: S704 - escaped by Pygments
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """A socket that has the port, so that what cannot be is said before anything else."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def serve_site(site: WebSite, listening: socket.socket, stopping: threading.Event) -> None:
+    """Until told to stop. Nothing of a request is logged: an address may hold a login's word."""
+    config = uvicorn.Config(
+        site.app,
+        access_log=False,
+        log_config=None,
+        log_level="critical",
+        proxy_headers=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        http="h11",
+        limit_concurrency=200,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=32_768,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True, name="pages")
+    thread.start()
+    try:
+        while thread.is_alive() and not stopping.wait(0.2):
+            pass
+    finally:
+        server.should_exit = True
+        thread.join(10)

@@ -1,0 +1,165 @@
+"""Surfaces: what does not come from a page of ours, or from somebody who is logged in, does nothing."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+from gitgate.model.gate import Question
+from gitgate.surfaces.web.guarding import MOST_BODY
+from gitgate.surfaces.web.logins import NAME, Logins, RateLimit
+from gitgate.surfaces.web.site import WebSite
+from support.resuming import Seat
+
+from .conftest import PORT, FormBrowser, asked
+
+TEXT = Question("answer", "Which?", "text")
+
+
+FOREIGN: list[tuple[dict[str, str], dict[str, Any]]] = [
+    ({"origin": "http://evil.example"}, {}),
+    ({"origin": "null"}, {}),
+    ({"origin": "http://127.0.0.1:9999"}, {}),
+    ({"sec_fetch_site": "cross-site"}, {}),
+    ({"sec_fetch_site": "same-site"}, {}),
+    ({"host": "evil.example"}, {}),
+    ({"host": f"127.0.0.1.evil.example:{PORT}"}, {}),
+    ({"content_type": "text/plain"}, {}),
+    ({"content_type": "multipart/form-data; boundary=x"}, {}),
+    ({}, {"form": ""}),
+    ({}, {"form": "0" * 64}),
+    ({}, {"form": "\u00e9"}),
+    ({}, {"note": "x" * MOST_BODY}),
+    ({}, {f"q{n}": "x" for n in range(600)}),
+]
+
+
+def test_a_request_that_no_page_of_ours_sends_is_refused(alone: Seat, browser: FormBrowser) -> None:
+    """From another site, by another name of this machine, without the form's own word, or too large."""
+    gate = asked(alone, TEXT)
+    form = {**browser.get(f"/g/{gate.id}").form, "q0.": "yes"}
+    for headers, changed in FOREIGN:
+        reply = browser.post(f"/g/{gate.id}/answer", {**form, **changed}, **headers)
+        assert reply.status in (400, 403, 413, 415, 421), (headers, list(changed))
+    assert alone.now(gate).state == "awaiting"
+    assert browser.answer(gate, q0_="yes").status == 303
+
+
+def test_nobody_who_is_not_logged_in_sees_or_does_anything(alone: Seat, site: WebSite) -> None:
+    gate = asked(alone, TEXT, title="A secret plan")
+    stranger = FormBrowser(site, {f"gitgate-{PORT}": "guessed"})
+    for reply in (
+        stranger.get("/"),
+        stranger.get(f"/g/{gate.id}"),
+        stranger.post(f"/g/{gate.id}/answer", {"q0.": "yes", "seen": gate.tip}),
+        stranger.get("/login?token=guessed"),
+    ):
+        assert reply.status == 401
+        assert "secret" not in reply.text
+    assert alone.now(gate).state == "awaiting"
+
+
+def test_a_login_link_works_once_and_not_for_ever(site: WebSite, tmp_path: Path) -> None:
+    word, _ = site.logins.new_login()
+    assert FormBrowser(site).request("HEAD", f"/login?token={word}").status == 401
+    first, second = FormBrowser(site), FormBrowser(site)
+    assert [one.get(f"/login?token={word}").status for one in (first, second)] == [200, 401]
+    assert [one.get("/").status for one in (first, second)] == [200, 401]
+    now = [1_780_000_000.0]
+    logins = Logins(tmp_path / "others", lambda: now[0])
+    late, _ = logins.new_login()
+    now[0] += 3601
+    assert logins.redeem(late) is None
+
+
+def test_a_form_of_another_login_is_refused(alone: Seat, site: WebSite, browser: FormBrowser) -> None:
+    gate = asked(alone, TEXT)
+    form = FormBrowser(site).log_in().get(f"/g/{gate.id}").form
+    assert browser.post(f"/g/{gate.id}/answer", {**form, "q0.": "yes"}).status == 403
+
+
+def test_logging_out_ends_the_session_on_our_side(site: WebSite, browser: FormBrowser) -> None:
+    """Also one that somebody has copied; other browsers stay logged in until all are ended."""
+    other = FormBrowser(site).log_in()
+    others = site.logins.form_word(other.cookies[f"gitgate-{PORT}"])
+    assert browser.post("/logout", {"form": others}).status == 403
+    own = site.logins.form_word(browser.cookies[f"gitgate-{PORT}"])
+    assert browser.post("/logout", {"form": own}).status == 401
+    assert (browser.get("/").status, other.get("/").status) == (401, 200)
+    Logins(site.logins.folder, site.logins.clock).end_all()
+    assert other.get("/").status == 401
+
+
+def test_what_is_kept_logs_nobody_in(site: WebSite, browser: FormBrowser) -> None:
+    """A file for this account alone, with digests in it."""
+    place = site.logins.place
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    text = place.read_text("utf-8")
+    assert browser.cookies[f"gitgate-{PORT}"] not in text
+    assert place.name == NAME
+    for word in json.loads(text)["sessions"]:
+        assert FormBrowser(site, {f"gitgate-{PORT}": word}).get("/").status == 401
+
+
+def test_a_thousand_requests_are_too_many(site: WebSite, browser: FormBrowser) -> None:
+    """Of a stranger sooner than of somebody who is logged in, who is not held up by the stranger."""
+    stranger = FormBrowser(site)
+    codes = [stranger.get("/login?token=guess").status for _ in range(1000)]
+    assert 429 in codes[:70]
+    assert codes.count(429) > 900
+    assert browser.get("/").status == 200
+    now = [0.0]
+    limit = RateLimit(3, 1, lambda: now[0])
+    assert [limit.allows("a") for _ in range(4)] == [True, True, True, False]
+    assert limit.allows("b")
+    now[0] = 2.0
+    assert [limit.allows("a") for _ in range(3)] == [True, True, False]
+
+
+ELSEWHERE = (
+    "/s/../site.py",
+    "/s/..%2f..%2fsite.py",
+    "/s/%2e%2e/site.py",
+    "//evil.example/",
+    "/s//etc/passwd",
+    "/s/web.css/../../site.py",
+    "/g/../../x",
+    "/g/abc%00",
+    "/g/" + "a" * 500,
+    "/s/site.py",
+    "/g/abcd/answer/more",
+    "/\\evil.example",
+)
+
+
+def test_no_path_leads_anywhere_else(browser: FormBrowser) -> None:
+    for path in ELSEWHERE:
+        reply = browser.get(path)
+        assert (reply.status, "location" in reply.headers) == (404, False), path
+
+
+def test_every_reply_says_what_a_browser_may_do_with_it(
+    alone: Seat, site: WebSite, browser: FormBrowser
+) -> None:
+    """Pages, refusals, redirections and files alike; no page has a script, a style or a handler in it."""
+    gate = asked(alone, TEXT)
+    replies = [
+        browser.get("/"),
+        browser.get(f"/g/{gate.id}"),
+        browser.get("/s/web.css"),
+        browser.get("/nothing"),
+        FormBrowser(site).get("/"),
+        browser.request("PUT", "/"),
+        browser.answer(gate, q0_="yes"),
+    ]
+    assert [reply.status for reply in replies] == [200, 200, 200, 404, 401, 405, 303]
+    for reply in replies:
+        assert reply.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+        assert "unsafe" not in reply.headers["content-security-policy"]
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["cache-control"] == "no-store"
+        assert " style=" not in reply.text
+        assert " on" not in reply.text.partition("<body>")[2].partition("<main")[0]
+    assert list(browser.cookies) == [f"gitgate-{PORT}"]
