@@ -1,4 +1,7 @@
-"""Benchmarks: `python -m benchmarks [ROW…] [--json]` measures and prints; exit 1 when a row is over its limit."""
+"""Benchmarks: `python -m benchmarks [ROW…] [--json]` measures and prints; exit 1 when a row is over its limit.
+
+`python -m benchmarks scale` and `python -m benchmarks simulation` are commands of their own: what many machines and many gates cost.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,20 @@ from . import scenes
 from .measure import Row, machine
 from .rows import ROWS
 
+# The brokers and workers that the tests have.
+TESTS = Path(__file__).parents[1] / "tests"
+
 
 def main() -> int:
+    if sys.argv[1:2] == ["scale"]:
+        sys.path.append(str(TESTS))
+        from . import scale
+
+        return scale.main(sys.argv[2:])
+    if sys.argv[1:2] == ["simulation"]:
+        from . import simulation
+
+        return simulation.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "rows", nargs="*", metavar="ROW", help=f"which to measure: {', '.join(ROWS)} (default: all)"

@@ -36,6 +36,37 @@ class Row:
         return {**self.__dict__, "met": self.met}
 
 
+@dataclass(frozen=True)
+class Table:
+    """Figures that have no limit: what they are of, the heads of the columns, the lines."""
+
+    title: str
+    heads: Sequence[str]
+    lines: Sequence[Sequence[object]]
+
+    def __str__(self) -> str:
+        cells = [self.heads, *([shown(cell) for cell in line] for line in self.lines)]
+        wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        rows = [
+            "  ".join(
+                cell.ljust(width) if place == 0 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, wide, strict=True))
+            )
+            for line in cells
+        ]
+        return "\n".join([self.title, *(f"  {row.rstrip()}" for row in rows)])
+
+    def as_json(self) -> dict[str, object]:
+        return {"title": self.title, "heads": list(self.heads), "lines": [list(line) for line in self.lines]}
+
+
+def shown(cell: object) -> str:
+    """Three digits that count, and no more."""
+    if not isinstance(cell, float):
+        return f"{cell:,}" if isinstance(cell, int) else str(cell)
+    return f"{cell:,.0f}" if cell >= 100 else f"{cell:.1f}" if cell >= 10 else f"{cell:.2f}"
+
+
 def ratio(name: str, ours: float, theirs: float, limit: float, yardstick: str) -> Row:
     """A row whose value is a ratio of two times in milliseconds."""
     return Row(name, ours, theirs, "ms", ours / theirs, limit, yardstick)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gitgate.context.desk import open_desk
@@ -48,8 +48,8 @@ def seal(home: Path) -> None:
     )
 
 
-def repository(place: Path, *, bare: bool = False) -> Path:
-    run(["git", "init", "-q", *(["--bare"] if bare else []), str(place)], place.parent)
+def repository(place: Path, *, bare: bool = False, words: Sequence[str] = ()) -> Path:
+    run(["git", "init", "-q", *words, *(["--bare"] if bare else []), str(place)], place.parent)
     if not bare:
         (place / "file").write_text("one\n")
         run(["git", "add", "file"], place)

@@ -113,6 +113,7 @@ class QueueWorker:
 
     folder: Path
     words: tuple[str, ...] = ()
+    app: str = "gitgate.queue"
     running: subprocess.Popen[bytes] = field(init=False)
 
     def __enter__(self) -> Self:
@@ -124,7 +125,7 @@ class QueueWorker:
 
     def begin(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "celery", "-A", "gitgate.queue", "worker", "-l", "INFO"]
+        command = [sys.executable, "-m", "celery", "-A", self.app, "worker", "-l", "INFO"]
         quick = ["--without-mingle", "--without-gossip", "-n", f"{self.folder.name}@%h"]
         before = len(self.said) if self.log.exists() else 0
         with self.log.open("ab") as log:
