@@ -165,7 +165,7 @@ def act_on_calls(desk: Desk) -> int:
     """Acts on everything that can be acted on here, then ends. Its talk is the log."""
     import time
 
-    from ..resumption.calls import answer_calls, hand_out
+    from ..resumption.calls import answer_calls, hand_out, look_in_turn
     from ..runners import find_runner
     from .process import stop_on_signal  # without click, which nobody types for here
 
@@ -175,7 +175,7 @@ def act_on_calls(desk: Desk) -> int:
 
     runner = find_runner(desk.settings.text("runner"))
     if desk.repo.bare and runner.hands_out:
-        return FAILURE if hand_out(desk, runner, say) else DONE
+        return FAILURE if hand_out(desk, runner, say, look_in_turn(desk)) else DONE
     with stop_on_signal() as stopping:
         shift = answer_calls(desk, say, stopping)
     return DONE if shift is None or not shift.failed else FAILURE

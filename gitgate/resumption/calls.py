@@ -33,7 +33,7 @@ from ..gates.starting import began_here
 from ..model.gate import Claim, Gate
 from ..model.states import RESUMING
 from ..runners import AnsweredGate, Order, Runner, find_runner
-from ..store.git.permissions import locked, private_folder
+from ..store.git.permissions import locked, private_folder, take_lock
 from ..store.git.refs import OPEN, RUNS, WAKE
 from ..store.remote.push import MOST_OWN, most_refs
 from ..store.remote.remote import RefMove
@@ -79,13 +79,19 @@ def address_for_others(desk: Desk) -> str:
     return desk.settings.text("runnerAddress") or there or str(desk.repo.place)
 
 
-def hand_out(desk: Desk, runner: Runner, say: Callable[[str], None]) -> int:
+Handed = tuple[str, str, bool]
+"""A gate or a run, its tip, and whether somebody has begun."""
+
+
+def hand_out(
+    desk: Desk, runner: Runner, say: Callable[[str], None], found: Iterable[Handed] | None = None
+) -> int:
     """Leave to a runner elsewhere each gate and run that somebody may act on; how many could not be left to it.
 
     Each is named once for each state of its record, and again after a while: what is told may get lost.
     """
     refused, term = 0, desk.settings.seconds("leaseTerm") or 120
-    for gate, tip, begun in to_hand_out(desk):
+    for gate, tip, begun in to_hand_out(desk) if found is None else found:
         # Who takes over has to watch a lease for its term, and may have been kept from that.
         if not is_new(desk, gate, tip, after=2 * term if begun else AGAIN_AFTER):
             continue
@@ -98,10 +104,24 @@ def hand_out(desk: Desk, runner: Runner, say: Callable[[str], None]) -> int:
     return refused
 
 
-def to_hand_out(desk: Desk) -> list[tuple[str, str, bool]]:
-    """Gates that are answered, or whose runner gives no sign of life; and runs that are due: with their tips, and whether
-    somebody has begun.
+def look_in_turn(desk: Desk) -> list[Handed]:
+    """What is to be handed out. Each push has somebody look, and a look goes through all gates: so one looks at a time and one
+    waits, who sees what the others came for. They find nothing to do.
     """
+    folder = private_folder(desk.repo.state_dir)
+    next_one = take_lock(folder / "next-look.lock")
+    if next_one is None:
+        return []
+    with contextlib.ExitStack() as turn:
+        try:
+            turn.enter_context(locked(folder / "look.lock", wait=True))
+        finally:
+            os.close(next_one)
+        return to_hand_out(desk)
+
+
+def to_hand_out(desk: Desk) -> list[Handed]:
+    """Gates that are answered, or whose runner gives no sign of life; and runs that are due."""
     wanted = [one for one in summaries(desk) if is_candidate(one) and not is_left_to_others(desk, one.id)]
     begun = {one.id: one.state == RESUMING for one in wanted}
     gates = [(one.id, one.tip, begun[one.id]) for one in wanted if not begun[one.id] or stalled(desk, one)]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gitgate.store.git.permissions import locked, private_folder
+from support import PATIENCE
 from support.resuming import Agent, until
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone, run_git
@@ -148,6 +151,28 @@ def test_what_was_told_is_not_told_again_and_what_failed_is(
         ann.git("push", "-q", "origin", "main")
         until(lambda: len(lines(engine / "orders")) == 1)
     assert lines(engine / "orders")[0].split()[1] == gate
+
+
+@pytest.mark.slow
+def test_many_pushes_look_one_at_a_time(
+    server: Clone, ann: Clone, agent: Agent, cli: Command, engine: Path, ask: Callable[..., str]
+) -> None:
+    """While one looks through all gates, one waits for its turn, and further ones leave it to that one: it sees their gates too."""
+    del agent
+    (engine / "start-job").write_text(f'#!/bin/sh\necho "$1" >> "{engine}/orders"\n', encoding="utf-8")
+    with locked(private_folder(server.path / "gitgate") / "look.lock") as looking:
+        assert looking
+        first = ask()
+        cli.quick("respond", first, "Postgres", cwd=ann.path, code=0)
+        hook = [str(COMMAND), "hook", "post-receive"]
+        hooks = [subprocess.Popen(hook, cwd=server.path, stdin=subprocess.DEVNULL) for _ in range(3)]
+        # One waits, of these or of the push's own.
+        until(lambda: sum(one.poll() is not None for one in hooks) >= 2)
+        second = ask()
+        cli.quick("respond", second, "SQLite", cwd=ann.path, code=0)
+        assert lines(engine / "orders") == []
+    assert [one.wait(PATIENCE) for one in hooks] == [0, 0, 0]
+    until(lambda: set(lines(engine / "orders")) == {first, second})
 
 
 def test_no_program_is_said(ann: Clone, agent: Agent, cli: Command, ask: Callable[..., str]) -> None:
