@@ -176,10 +176,10 @@ class ScriptedRun(AgentRun):
         reason = str(said) if failed else ""
         return done, AgentOutcome(result, text=text, reason=reason), Unseen(frozenset(), frozenset())
 
-    def open_for(self, draft: Draft) -> Gate:
+    def open_for(self, draft: Draft, made: Sequence[str] = ()) -> Gate:
         number = len(self.gates)
         step = Doing(self.doing.id if number == 0 else f"{self.doing.id}.{number}", self.doing.again)
-        return self.engine.open_gate(step, draft, wishes_of_nobody(), None, step=self.doing.id)
+        return self.engine.open_gate(step, draft, wishes_of_nobody(), None, step=self.doing.id, commits=made)
 
 
 def wishes_of_nobody() -> Any:

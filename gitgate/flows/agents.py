@@ -10,7 +10,7 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -26,13 +26,16 @@ from ..context.desk import Desk
 from ..context.machine import host_name
 from ..errors import Failure, GateError
 from ..gates import agency
+from ..gates.lineage import followed
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
 from ..model.states import AWAITING
 from ..questions.drafts import Draft
-from ..questions.prompts import Circumstances, resume_prompt
+from ..questions.prompts import Circumstances, resume_prompt, trailers
 from ..questions.signals import Need, draft_of, find_need, last_object, read_need
+from ..store.git import commits
 from ..store.git.refs import OPEN
+from ..store.work.snapshot import operation_in
 from ..text.display import one_line
 from .endings import FlowEnds, RunStops
 from .engine import Engine
@@ -46,6 +49,8 @@ if TYPE_CHECKING:
 POLL = 0.25
 SETTLES = 5.0
 MOST_ROUNDS = 50
+MOST_COMMITS = 200
+"""So many of a step are named, the last ones."""
 WORDS = ("status", "summary", "reason", "message")
 GO_ON = "You were interrupted in the middle of your task. What you did is still here. Go on with it, and finish it."
 
@@ -95,6 +100,8 @@ class AgentRun:
     prompt: str
     terms: FlowTerms
     gates: list[str] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
+    """What it has committed, as it is published."""
     source: str = needing.SAID
 
     @property
@@ -104,20 +111,22 @@ class AgentRun:
 
     def to_the_end(self) -> AgentSignal:
         if self.doing.again is not None:
-            self.gates = list(self.doing.again.gates)
+            self.gates, self.made = list(self.doing.again.gates), list(self.doing.again.commits)
         for _ in range(MOST_ROUNDS):
             gate = self.engine.decided(self.gates[-1], stuck=False) if self.gates else None
             if gate is not None:
                 said = needing.signalled_end(gate)
                 if said is not None:  # it was written elsewhere that nobody is needed any more
-                    return replace(signal_from(said), session=self.session, gates=tuple(self.gates))
+                    signal = replace(signal_from(said), session=self.session, gates=tuple(self.gates))
+                    return replace(signal, commits=tuple(self.made[-MOST_COMMITS:]))
                 self.engine.check_ended(gate)
             ended, outcome, before = self.one_round(gate)
             signal, need = self.read_end(outcome, before)
             self.refuse_failed(ended, outcome, signal)
             asked = self.gate_for(need, before)
             if asked is None:
-                return signal
+                self.made += self.committed(before)
+                return replace(signal, commits=tuple(self.made[-MOST_COMMITS:]))
         raise AgentFailed(f"agent {self.start.name} asked {MOST_ROUNDS} times in one step")
 
     # one start of its program
@@ -296,22 +305,47 @@ class AgentRun:
         with self.engine.turn:
             opened = before.opened_since(self.desk, self.doing.id)
         if opened is not None:
-            self.engine.append("asked", step=self.doing.id, gate=opened)
+            made = self.committed(before, named=True)
+            self.engine.append(
+                "asked", step=self.doing.id, gate=opened, **({"commits": made} if made else {})
+            )
+            self.made += made
             self.gates.append(opened)
             return self.engine.find(opened)
         if need is None or not self.terms.human_escalation:
             return None
         config = {"need": {"source": self.source, "digest": need.digest}}
-        gate = self.open_for(replace(draft_of(need), agent=self.start.name, config=config))
+        made = self.committed(before)
+        gate = self.open_for(replace(draft_of(need), agent=self.start.name, config=config), made)
+        self.made += made
         self.gates.append(gate.id)
         return gate
 
-    def open_for(self, draft: Draft) -> Gate:
+    def open_for(self, draft: Draft, made: Sequence[str] = ()) -> Gate:
         """With the agent's own session, so that a person can join it, and it can go on elsewhere."""
         number = len(self.gates)
         step = Doing(self.doing.id if number == 0 else f"{self.doing.id}.{number}")
         with self.engine.in_session(SessionRef(self.start.program, self.session)):
-            return self.engine.open_gate(step, draft, AskWishes(), None, step=self.doing.id, terms=self.terms)
+            return self.engine.open_gate(
+                step, draft, AskWishes(), None, step=self.doing.id, terms=self.terms, commits=made
+            )
+
+    def committed(self, before: Before, *, named: bool = False) -> list[str]:
+        """What was committed in this round, oldest first. Where an answer has started this process, what nobody else has ends
+        with what was decided, as it would when it is published: from now on the journal names it. `named`: a question does already.
+        """
+        desk = self.desk
+        if desk.repo.top is None or before.known is None:
+            return []
+        with self.engine.turn:
+            git, gate = desk.repo.git, followed(desk)
+            made = commits.new_commits(git, ["HEAD"], before.known)[-MOST_COMMITS:]
+            if gate is None or named or not made or operation_in(desk.repo.git_dir) is not None:
+                return made
+            published = set(made) - set(commits.made_since(git, before.known))
+            with suppress(GateError):
+                made = commits.add_trailers(git, made, trailers(gate), published)
+            return made
 
 
 @dataclass(frozen=True)
@@ -320,14 +354,17 @@ class Before:
 
     gates: frozenset[str]
     signals: frozenset[str]
+    known: tuple[str, ...] | None = None
+    """The commits below which nothing is the agent's; None where nobody noted that."""
 
     @classmethod
     def look(cls, desk: Desk, folder: Path) -> Before:
-        found = cls(frozenset(desk.refs.under(OPEN)), needing.writings(desk))
+        head = desk.refs.get("HEAD^{commit}")
+        known = (*commits.known_tips(desk.repo), *([head] if head else []))
+        found = cls(frozenset(desk.refs.under(OPEN)), needing.writings(desk), known)
         new = folder / "before.new"
-        new.write_text(
-            json.dumps({"gates": sorted(found.gates), "signals": sorted(found.signals)}), encoding="utf-8"
-        )
+        said = {"gates": sorted(found.gates), "signals": sorted(found.signals), "known": known}
+        new.write_text(json.dumps(said), encoding="utf-8")
         new.replace(folder / "before.json")
         return found
 
@@ -335,7 +372,8 @@ class Before:
     def read(cls, folder: Path) -> Before | None:
         with suppress(OSError, ValueError, KeyError):
             said = json.loads((folder / "before.json").read_text(encoding="utf-8"))
-            return cls(frozenset(said["gates"]), frozenset(said["signals"]))
+            known = tuple(said["known"]) if "known" in said else None
+            return cls(frozenset(said["gates"]), frozenset(said["signals"]), known)
         return None
 
     def newer(self, desk: Desk, name: str) -> Mapping[str, Any] | None:

@@ -10,7 +10,7 @@ What passes through a flow without being its error (a wait, an end, a divergence
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -361,13 +361,14 @@ class Engine:
         *,
         step: str = "",
         terms: FlowTerms | None = None,
+        commits: Sequence[str] = (),
     ) -> Gate:
         """Bound by the step's key, which is in the gate's own record: whoever replays this finds it, on whatever machine."""
-        key = f"{self.run_id}/{doing.id}"
+        key, made = f"{self.run_id}/{doing.id}", {"commits": list(commits)} if commits else {}
         with self.turn:
             self.check_branch()
             if doing.again is not None:
-                known = self.gate_of(doing.again, key, draft)
+                known = self.gate_of(doing.again, key, draft, made)
                 if known is not None:
                     return known
             said = (terms or self.terms).of_question()
@@ -388,19 +389,19 @@ class Engine:
             asked = ask_own(
                 self.desk, draft, wishes, attachments or {}, doing.again, self.say, agents=bool(step)
             )
-            self.append("asked", step=step or doing.id, gate=asked.gate.id)
+            self.append("asked", step=step or doing.id, gate=asked.gate.id, **made)
         self.say(f"asks: {asked.gate.opened.title} (gate {asked.gate.id})")
         self.told(asked.gate)
         return asked.gate
 
-    def gate_of(self, step: RunStep, key: str, draft: Draft) -> Gate | None:
+    def gate_of(self, step: RunStep, key: str, draft: Draft, made: Mapping[str, list[str]]) -> Gate | None:
         """The gate of a step that was begun before: as its journal says, or, where its process died in between, by its key."""
         if step.gates:
             return self.find(step.gates[-1])
         for found in [one.id for one in summaries(self.desk) if one.key == key]:
             gate = self.find(found)
             if is_asked_by(gate, step, draft):
-                self.append("asked", step=step.id, gate=found)
+                self.append("asked", step=step.id, gate=found, **made)
                 return gate
         return None
 

@@ -214,6 +214,15 @@ class RunStep:
     begun: RunEvent
     ended: RunEvent | None = None
     gates: list[str] = field(default_factory=list)
+    asked_with: list[str] = field(default_factory=list)
+    """What its agent had committed each time that it asked."""
+
+    @property
+    def commits(self) -> list[str]:
+        """What its agent committed, oldest first, as far as the journal tells."""
+        result = self.ended.said.get("result") if self.ended is not None else None
+        said = result.get("commits") if isinstance(result, dict) else None
+        return [str(one) for one in said] if isinstance(said, list) else list(self.asked_with)
 
     @property
     def is_over(self) -> bool:
@@ -334,6 +343,7 @@ class Run:
             raise IllegalEvent(f"run {self.id}: step {name} {what}, and cannot be {event.name}")
         if event.name == "asked":
             known.gates.append(event.said["gate"])
+            known.asked_with += event.said.get("commits", ())
         else:
             known.state, known.ended = event.name, event
             received = event.said.get("result") if known.kind == "receive" else None

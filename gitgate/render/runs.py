@@ -7,7 +7,7 @@ from typing import Any
 
 from ..model.states import run_status
 from ..record.runs import OF_A_STEP, RESTS, Run, RunStep, current_step, last_reason
-from ..text.display import clip, one_line, wrap
+from ..text.display import clip, counted, one_line, wrap
 from ..text.times import ago, parse_time
 from .shapes import attributes, element
 from .table import paint
@@ -106,7 +106,7 @@ def step_shape(step: RunStep, *, over: bool = False) -> dict[str, object]:
         "run": step.begun.text("run") or None,
         "gate": step.gates[-1] if step.gates else None,
         "gates": list(step.gates),
-        "commits": list(result.get("commits") or ()) if isinstance(result, Mapping) else [],
+        "commits": step.commits,
         "error": said.get("error"),
         "carried": said.get("carried"),
         "started": step.begun.at,
@@ -264,7 +264,9 @@ def step_lines(steps: Sequence[Mapping[str, Any]], now: float, cells: int) -> It
         error = one_line(str((step["error"] or {}).get("message", "")))
         carried = f"carried from run {step['carried'][:6]}" if step["carried"] else ""
         called = f"run {step['run']}" if step["run"] else ""
-        rest = "  ".join(part for part in (carried, took, called, gate, words, error) if part)
+        made = step["commits"]
+        commits = f"{counted(len(made), 'commit')}, {made[-1][:10]}" if made else ""
+        rest = "  ".join(part for part in (carried, took, called, gate, commits, words, error) if part)
         yield clip(f"{number:>3}  {marks[step['status']]}  {step['path']:<28}  {rest}", cells)
 
 

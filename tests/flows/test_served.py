@@ -203,6 +203,10 @@ def test_what_agents_commit_on_the_server_is_on_the_branch_of_the_run(woken: Wok
     assert woken.fetched()[:4] == ["Commit 3", "Commit 2", "Commit 1", "Ann's own"]
     woken.sends("released", "completed", 8)
     assert woken.fetched()[:5] == ["Commit 4", "Commit 3", "Commit 2", "Commit 1", "Ann's own"]
+    made = [commit for step in woken.shown()["steps"] for commit in step["commits"]]
+    assert made[::-1] == woken.bob.git("rev-list", "-4", "origin/feature").split()
+    assert f"Gate: {gate}" in woken.bob.git("log", "-1", "--format=%b", made[2])
+    assert f"1 commit, {made[2][:10]}" in cli("show", woken.run, cwd=woken.bob.path, code=0).out
     cli("verify", cwd=woken.server.path, code=0)
 
 

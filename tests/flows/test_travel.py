@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,13 @@ def test_an_answer_goes_on_in_the_runs_own_tree(repo: Clone, cli: Command, agent
     until(lambda: shown(cli, gate["id"], repo)["state"] == "resumed", 60)
     assert {path.name for path in repo.path.iterdir()} - {".git"} >= DONE_HERE
     assert {"half", "rest"} <= set(repo.git("log", "--format=%s", "main").splitlines())
+    steps: Any = shown(cli, run, repo)["steps"]
+    (made,) = (step["commits"] for step in steps if step["name"] == "coder")
+    assert repo.git("log", "--no-walk=unsorted", "--format=%s", *made).splitlines() == ["half", "rest"]
+    assert set(made) <= set(
+        repo.git("rev-list", "main").split()
+    )  # as they are there, whatever was added to them
+    assert f"Gate: {gate['id']}" in repo.git("log", "-1", "--format=%b", made[1])
     assert sorted(agents.starts[1:3]) == ["coder start", "tester start"]
     assert agents.starts[3:] == ["coder resume", "closer start"]
     assert len(repo.git("worktree", "list").splitlines()) == 1
