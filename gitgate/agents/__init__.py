@@ -24,11 +24,11 @@ AGENTS: dict[str, Agent] = {
     for agent in (
         Claude(),
         Codex(),
-        FlowRun(),
         Gemini(),
         OpenCode(),
         Copilot(),
         Qwen(),
+        FlowRun(),  # after the programs: what one of its steps asks in its shell is that agent's
         Command(),  # any other program
     )
 }

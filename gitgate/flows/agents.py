@@ -143,11 +143,16 @@ class AgentRun:
                 before = Before.look(self.desk, folder)
         if ended is None:
             self.refuse_elsewhere(number, started=bool(last))
-            prompt = resume_prompt(gate, Circumstances()) if gate is not None else self.prompt
+            prompt = resume_prompt(gate, Circumstances()) if gate is not None else self.first_prompt
             prompt = GO_ON if last else prompt
             ended = self.start_program(folder / f"try-{len(last)}", prompt, gate, again=bool(last))
         adapter = agency.adapter(self.start.program)
         return ended, adapter.read_outcome(ended), before
+
+    @property
+    def first_prompt(self) -> str:
+        """The task, after what the agent is told about itself where its program takes that in no other way."""
+        return "\n\n".join(part for part in (self.start.before, self.prompt) if part)
 
     def folder(self, number: int) -> Path:
         step = sha256(self.doing.id.encode()).hexdigest()[:16]
@@ -256,12 +261,17 @@ class AgentRun:
 
     def surroundings(self, call_of: str) -> dict[str, str]:
         """What it finds in its environment; `call_of` is the gate of a call of its own that waits to be made, or not to be."""
+        from ..resumption.place import named_in_git
+
         env = self.desk.settings.env
         path = env.get("PATH", "/usr/bin:/bin")
         ours = str(Path(sys.executable).parent)
         path = path if ours in path.split(":") else f"{path}:{ours}"
         named = {"GITGATE_AGENT": self.start.name, "GITGATE_SESSION": self.session}
         named |= {"GITGATE_GATE": call_of} if call_of else {}
+        who, began = self.desk.settings.identity(), self.engine.held.run.started
+        if not who or agency.adapter(self.start.program).hides_from_git:  # else git refuses to commit there
+            named |= named_in_git(who or began.text("by") or f"{self.start.name} <agent@gitgate.invalid>")
         return {**named, RUN: self.engine.run_id, STEP: self.doing.id, TERMS: self.told_terms(), "PATH": path}
 
     def told_terms(self) -> str:
@@ -422,7 +432,7 @@ def run_agent(
             start = agency.how_started(engine.desk, name)
         if max_minutes is not None:
             limited = replace(start.settings, timeout=max_minutes * 60)
-            start = agency.AgentStart(start.name, start.program, limited)
+            start = agency.AgentStart(start.name, start.program, limited, start.before)
         run = AgentRun(engine, doing, start, session, told, terms)
         return run.to_the_end().plain()
 

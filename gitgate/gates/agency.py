@@ -25,6 +25,8 @@ SECTION = "gitgate.agent."
 STDIN = ("answer", "prompt", "none")
 FOLDERS = (".claude/agents", ".gitgate/agents")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+# What an agent's file keeps from it, and the flag that says so: Claude Code's, which alone has them.
+KEPT_FROM = {"tools": "--tools", "disallowedTools": "--disallowedTools"}
 
 
 def adapter(name: str) -> Agent:
@@ -111,11 +113,15 @@ def settings_for_start(desk: Desk, name: str) -> AgentSettings:
 
 
 class AgentStart(NamedTuple):
-    """How an agent of a name is started: the program, and its settings with what it is told about itself."""
+    """How an agent of a name is started: the program, and its settings with what it is told about itself.
+
+    `before`: the same for a program that takes no instructions apart; it stands before the first prompt of a conversation.
+    """
 
     name: str
     program: str
     settings: AgentSettings
+    before: str = ""
 
 
 def how_started(desk: Desk, name: str) -> AgentStart:
@@ -157,15 +163,21 @@ def read_description(desk: Desk, name: str, text: str, source: str) -> AgentStar
         raise Usage(
             f"{source}: program: expected one that starts by itself, as claude or codex; found {program!r}"
         )
-    settings = settings_for_start(desk, program)
-    more: list[str] = []
+    settings, text = settings_for_start(desk, program), text.strip()
+    more = ["--model", head["model"]] if head.get("model", "inherit") != "inherit" else []
+    # What the file keeps from it stays kept from it, whatever the machine's own arguments allow.
+    kept = [(flag, head[field]) for field, flag in KEPT_FROM.items() if head.get(field)]
     if program == "claude":
-        more += ["--append-system-prompt", text.strip()] if text.strip() else []
-        more += ["--model", head["model"]] if head.get("model", "inherit") != "inherit" else []
-        # What the file keeps from it stays kept from it, whatever the machine's own arguments allow.
-        more += ["--tools", head["tools"]] if head.get("tools") else []
-        more += ["--disallowedTools", head["disallowedTools"]] if head.get("disallowedTools") else []
-    return AgentStart(name, program, replace(settings, arguments=(*settings.arguments, *more)))
+        more = [*(["--append-system-prompt", text] if text else []), *more]
+        more += [word for pair in kept for word in pair]
+    elif kept:
+        fields = " and ".join(field for field in KEPT_FROM if head.get(field))
+        raise Usage(
+            f"{source}: {program} takes no {fields} from a file; with them left out it may use all that it has",
+            hint=f"leave {fields} out there; what it may do: git config {SECTION}{program}.arguments '…'",
+        )
+    settings = replace(settings, arguments=(*settings.arguments, *more))
+    return AgentStart(name, program, settings, "" if program == "claude" else text)
 
 
 def parted_head(text: str) -> tuple[dict[str, str], str]:

@@ -38,6 +38,20 @@ def started(agent: Agent, folder: Path, **changes: object) -> Start:
     return Start("7k2fw3x9ab", folder, folder / "run", **given)  # type: ignore[arg-type]
 
 
+def test_in_a_flow_a_shell_is_still_the_agents(tmp_path: Path) -> None:
+    """What it asks there belongs to its own conversation, and not to the run, which has a mark of its own there as well."""
+    run = {"GITGATE_RUN": "r7k2fw3x9a", "PWD": str(tmp_path), "HOME": str(tmp_path)}
+    shells = {
+        "claude": {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": ID},
+        "codex": {"CODEX_CI": "1", "CODEX_THREAD_ID": ID},
+        "copilot": {"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": ID},
+        "gemini": {"GEMINI_CLI": "1", "GITGATE_SESSION": ID},
+    }
+    for name, env in shells.items():
+        assert detect({**run, **env}) == SessionRef(name, ID, str(tmp_path))
+    assert detect(run) == SessionRef("flow", run["GITGATE_RUN"], str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("name", "line", "kept"),
     [

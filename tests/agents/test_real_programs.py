@@ -59,6 +59,58 @@ def test_it_asks_is_answered_and_goes_on(
         assert words in shown
 
 
+FLOW = """import gitgate
+
+
+@gitgate.flow
+def build():
+    said = gitgate.run("worker", "TASK-42")
+    gitgate.pause("Release?")
+    return said.status
+"""
+
+
+def test_a_step_of_a_flow_asks_and_goes_on(
+    program: str, scripted: MakeModel, repo: Clone, tmp_path: Path
+) -> None:
+    """Described by a file, it asks in its shell; the run ends, and goes on with the same conversation when that is answered.
+
+    What it commits then is the run's; the run asks for itself afterwards, and comes to its end.
+    """
+    model = scripted(
+        Reply("I ask.", [shell(program, ASK)], when="TASK-42"),
+        Reply("I wait for the answer."),
+        Reply(
+            "I take it.",
+            [shell(program, "echo sqlite > db.txt; git add -A && git commit -qm 'Take SQLite'")],
+            when="SQLite",
+        ),
+        Reply('Over. {"status": "BUILT", "summary": "with SQLite"}'),
+    )
+    here = ProgramOffice(ProgramMachine(program, tmp_path / "home", model), repo)
+    worker = f"---\nname: worker\nprogram: {program}\n---\nYou are the WORKER-OF-THIS-FLOW.\n"
+    repo.write(".claude/agents/worker.md", worker)
+    repo.commit("the flow", **{"build.py": FLOW})
+    run = here.gate("run", "build.py", "--json", code=8).json["id"]
+    (asked,) = here.gate("list", "--awaiting", "--json").json["gates"]
+    gate = here.gate("show", asked["id"], "--json").json
+    assert (gate["asked"]["agent"], gate["session"]["agent"], gate["run"]["step"]) == (
+        "worker",
+        program,
+        "run:worker#1",
+    )
+    here.gate("respond", gate["id"], "SQLite", "--note", "one file is enough", "--no-resume")
+    here.gate("resume", run, code=8)
+    (released,) = here.gate("list", "--awaiting", "--json").json["gates"]
+    here.gate("respond", released["id"], "--approve", "--no-resume")
+    ended = here.gate("resume", run)
+    assert ended.out.strip().splitlines()[-1] == "BUILT"
+    assert repo.git("log", "-1", "--format=%s") == "Take SQLite"
+    shown = model.shown()
+    for words in ("WORKER-OF-THIS-FLOW", "TASK-42", "I ask.", "one file is enough", "I take it."):
+        assert words in shown
+
+
 def test_it_answers_nothing(program: str, scripted: MakeModel, repo: Clone, tmp_path: Path) -> None:
     """What is for people is refused to it, whatever it may run in its shell."""
     gate = ProgramOffice(ProgramMachine(program, tmp_path / "first", scripted()), repo)

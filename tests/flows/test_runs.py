@@ -362,6 +362,44 @@ def test_an_agent_is_described_by_a_file_of_the_protected_branch(
     assert (tmp_path / "prompt").read_text() == "Look."
 
 
+GEMINI = """import json, os, pathlib, sys
+place = pathlib.Path(__file__).parent
+(place / "argv.json").write_text(json.dumps(sys.argv[1:]))
+(place / "prompt").write_text(sys.stdin.read())
+(place / "name").write_text(os.environ["GIT_COMMITTER_NAME"])
+print(json.dumps({"type": "init", "session_id": sys.argv[sys.argv.index("--session-id") + 1]}))
+print(json.dumps({"type": "message", "role": "assistant", "content": '{"status": "APPROVED"}'}))
+print(json.dumps({"type": "result", "status": "success"}))
+"""
+
+
+@pytest.mark.slow
+def test_what_a_file_says_of_an_agent_reaches_any_program(repo: Clone, cli: Command, tmp_path: Path) -> None:
+    """Before its first prompt, with its model; what only Claude Code can be kept from is refused, and not dropped.
+
+    One whose shell hides the person's name from git has it in its environment, so that it can commit.
+    """
+    fake = tmp_path / "gemini.py"
+    fake.write_text(GEMINI)
+    repo.git("config", "gitgate.agent.gemini.program", json.dumps([sys.executable, str(fake)]))
+    flow = "import gitgate\n@gitgate.flow\ndef checks():\n    return gitgate.run('critic', 'Look.').status\n"
+    repo.write(
+        ".claude/agents/critic.md", "---\nprogram: gemini\nmodel: fast\ntools: Read\n---\nYou find faults.\n"
+    )
+    repo.commit(**{"checks.py": flow})
+    refused = cli("run", "checks.py", code=1).err
+    assert "critic.md: gemini takes no tools from a file" in refused
+    assert "leave tools out there" in refused
+    assert not (tmp_path / "prompt").exists()
+    repo.write(".claude/agents/critic.md", "---\nprogram: gemini\nmodel: fast\n---\nYou find faults.\n")
+    repo.commit("model alone")
+    assert cli("run", "checks.py", code=0).out == "APPROVED\n"
+    assert (tmp_path / "prompt").read_text() == "You find faults.\n\nLook."
+    assert (tmp_path / "name").read_text() == "Ada Lovelace"
+    argv = json.loads((tmp_path / "argv.json").read_text())
+    assert argv[argv.index("--model") + 1] == "fast"
+
+
 # A flow whose steps ask on terms of their own, and an agent that asks in its shell.
 TERMS = """
 import gitgate
