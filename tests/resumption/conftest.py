@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from support.resuming import Agent
+from support.resuming import scripted_agent
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
-
-@pytest.fixture
-def agent(person: object, tmp_path: Path) -> Agent:
-    """Set up on this machine by its git configuration alone."""
-    scripted = Agent(tmp_path / "agent")
-    scripted.set_up()
-    return scripted
+__all__ = ["scripted_agent"]
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+import pytest
+
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes, ask
 from gitgate.claims.claiming import Claimant
@@ -146,3 +148,11 @@ def until(true: Callable[[], bool], seconds: float = PATIENCE) -> None:
     while not true():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.03)
+
+
+@pytest.fixture(name="agent")
+def scripted_agent(person: object, tmp_path: Path) -> Agent:
+    """Set up on this machine by its git configuration alone."""
+    scripted = Agent(tmp_path / "agent")
+    scripted.set_up()
+    return scripted

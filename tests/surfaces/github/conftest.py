@@ -5,21 +5,22 @@ from __future__ import annotations
 import gc
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from gitgate.context.desk import open_desk
 from support.forges.standin import Forge, forge_server
+from support.forges.team import ForgeTeam
 from support.lab.fixtures import claude_binary, machine, scripted
-from support.resuming import Agent
+from support.resuming import scripted_agent
 from support.testbed.command import Command, Outcome
 from support.testbed.repositories import Clone
 
-__all__ = ["claude_binary", "machine", "scripted"]
+__all__ = ["claude_binary", "machine", "scripted", "scripted_agent"]
 
 THREAD = 7
 
@@ -37,34 +38,17 @@ def forge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Forge]:
         yield running
 
 
-@pytest.fixture
-def agent(person: object, tmp_path: Path) -> Agent:
-    """Set up on this machine by its git configuration alone."""
-    scripted = Agent(tmp_path / "agent")
-    scripted.set_up()
-    return scripted
-
-
 @dataclass
-class Team:
-    """A pull request of the branch `feature`, the clone that its agent works in, and jobs in fresh clones."""
+class Team(ForgeTeam):
+    """With a pull request of the branch."""
+
+    in_job: ClassVar[Mapping[str, str]] = {"CI": "true"}
 
     forge: Forge
-    bare: Clone
-    clone_of: Callable[..., Clone]
-    cli: Command
-    folder: Path
-    jobs: int = 0
     ahead: float = 0
 
-    def __post_init__(self) -> None:
-        self.agents = self.clone_of(self.bare, "agents")
-        self.agents.git("checkout", "-q", "-b", "feature")
-        self.agents.git("push", "-q", "origin", "feature")
-        for key in ("initialised", "publishWork"):
-            self.agents.git("config", f"gitgate.{key}", "true")
-        self.agents.git("config", "gitgate.session", "push")
-        self.forge.open_pull(THREAD, "feature", self.agents.git("rev-parse", "HEAD"))
+    def open_change(self, branch: str, head: str) -> None:
+        self.forge.open_pull(THREAD, branch, head)
 
     def clock(self) -> float:
         """What the clocks of all commands that run in this process say."""
@@ -73,20 +57,6 @@ class Team:
     def pass_time(self, seconds: float) -> None:
         """A deadline that is far enough away for a slow machine passes at once."""
         self.ahead += seconds
-
-    def ask(self, *words: str, show: bool = True) -> str:
-        """The agent asks, and its question is shown."""
-        gate = self.cli.quick("ask", *words, "--agent", "scripted", cwd=self.agents.path, code=0).line
-        if show:
-            self.cli.quick("github", "comment", gate, cwd=self.agents.path, code=0)
-        return gate
-
-    def job(self) -> Clone:
-        """A fresh clone, as a job's checkout after its first step."""
-        self.jobs += 1
-        clone = self.clone_of(self.bare, f"job{self.jobs}")
-        self.cli.quick("github", "prepare", cwd=clone.path, env={"CI": "true"}, code=0)
-        return clone
 
     def event_file(self, event: dict[str, Any]) -> Path:
         place = self.folder / f"event{len(list(self.folder.glob('event*')))}.json"
@@ -102,12 +72,6 @@ class Team:
         return self.cli.quick(
             "github", "accept", str(place), "--json", *flags, cwd=self.job().path, code=code
         )
-
-    def gate(self, gate: str) -> Any:
-        """As the shared repository has it."""
-        clone = self.job()
-        self.cli.quick("sync", cwd=clone.path, code=0)
-        return self.cli.quick("show", gate, "--json", cwd=clone.path, code=0).json
 
     def shown(self, gate: str) -> str:
         """Our comment about a gate."""

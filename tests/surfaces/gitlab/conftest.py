@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from support.forges.gitlab import REPORTER, GitLabForge, gitlab_server
-from support.resuming import Agent
+from support.forges.team import ForgeTeam
+from support.resuming import scripted_agent
 from support.testbed.command import Command, Outcome
 from support.testbed.repositories import Clone
+
+__all__ = ["scripted_agent"]
 
 THREAD = 7
 
@@ -31,47 +34,14 @@ def forge(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitLabForge]:
         yield running
 
 
-@pytest.fixture
-def agent(person: object, tmp_path: Path) -> Agent:
-    """Set up on this machine by its git configuration alone."""
-    scripted = Agent(tmp_path / "agent")
-    scripted.set_up()
-    return scripted
-
-
 @dataclass
-class Team:
-    """A merge request of the branch `feature`, the clone that its agent works in, and jobs in fresh clones."""
+class Team(ForgeTeam):
+    """With a merge request of the branch."""
 
     forge: GitLabForge
-    bare: Clone
-    clone_of: Callable[..., Clone]
-    cli: Command
-    folder: Path
-    jobs: int = 0
 
-    def __post_init__(self) -> None:
-        self.agents = self.clone_of(self.bare, "agents")
-        self.agents.git("checkout", "-q", "-b", "feature")
-        self.agents.git("push", "-q", "origin", "feature")
-        for key in ("initialised", "publishWork"):
-            self.agents.git("config", f"gitgate.{key}", "true")
-        self.agents.git("config", "gitgate.session", "push")
-        self.forge.open_merge(THREAD, "feature", self.agents.git("rev-parse", "HEAD"))
-
-    def ask(self, *words: str, show: bool = True) -> str:
-        """The agent asks, and its question is shown."""
-        gate = self.cli.quick("ask", *words, "--agent", "scripted", cwd=self.agents.path, code=0).line
-        if show:
-            self.cli.quick("github", "comment", gate, cwd=self.agents.path, code=0)
-        return gate
-
-    def job(self) -> Clone:
-        """A fresh clone, as a job's checkout after its first step."""
-        self.jobs += 1
-        clone = self.clone_of(self.bare, f"job{self.jobs}")
-        self.cli.quick("github", "prepare", cwd=clone.path, code=0)
-        return clone
+    def open_change(self, branch: str, head: str) -> None:
+        self.forge.open_merge(THREAD, branch, head)
 
     def hear(self, note: dict[str, Any], *flags: str, action: str = "create") -> Outcome:
         """A job that GitLab's own webhook started hears of a note."""
@@ -85,12 +55,6 @@ class Team:
 
     def sweep(self, *flags: str, code: int = 0) -> Outcome:
         return self.cli.quick("github", "sweep", *flags, cwd=self.job().path, code=code)
-
-    def gate(self, gate: str) -> Any:
-        """As the shared repository has it."""
-        clone = self.job()
-        self.cli.quick("sync", cwd=clone.path, code=0)
-        return self.cli.quick("show", gate, "--json", cwd=clone.path, code=0).json
 
     def ours(self) -> list[str]:
         return [str(note["body"]) for note in self.forge.by("project_42_bot_1a2b")]
