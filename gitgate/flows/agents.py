@@ -125,6 +125,9 @@ class AgentRun:
             self.refuse_failed(ended, outcome, signal)
             asked = self.gate_for(need, before)
             if asked is None:
+                about = signal.summary or signal.reason
+                words = f"{signal.status}{f': {about}' if about else ''}"
+                self.engine.say(f"{self.start.name}: {one_line(words, 200)}")
                 self.made += self.committed(before)
                 return replace(signal, commits=tuple(self.made[-MOST_COMMITS:]))
         raise AgentFailed(f"agent {self.start.name} asked {MOST_ROUNDS} times in one step")
@@ -219,13 +222,14 @@ class AgentRun:
             )
         )
         self.engine.say(f"{self.start.name}: {'goes on' if again else 'was started'} (log {place})")
-        running = process.begin(launch)
-        try:
-            while (ended := running.wait(POLL)) is None:
-                self.check_wanted()
-        except BaseException:
-            running.stop()
-            raise
+        with self.engine.working(self.doing.id, self.start.name):
+            running = process.begin(launch)
+            try:
+                while (ended := running.wait(POLL)) is None:
+                    self.check_wanted()
+            except BaseException:
+                running.stop()
+                raise
         return ended
 
     def check_wanted(self) -> None:

@@ -116,6 +116,8 @@ class Engine:
     """Each says what is in the working trees of branches that run at once."""
     received: set[int] = field(default_factory=set)
     """Signals that a step of this process has taken."""
+    at_work: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Of each step that something is done for right now: its agent, or nothing where it is a function; and since when."""
     turn: threading.RLock = field(default_factory=threading.RLock)
     changed: threading.Condition = field(init=False)
 
@@ -305,6 +307,15 @@ class Engine:
             branch.at += 1
             self.append("patched", step=own, name=name)
             return True
+
+    @contextmanager
+    def working(self, step: str, agent: str = "") -> Iterator[None]:
+        """What is done in here is seen by whoever looks at this process."""
+        self.at_work[step] = (agent, self.desk.clock())
+        try:
+            yield
+        finally:
+            self.at_work.pop(step, None)
 
     # gates
 

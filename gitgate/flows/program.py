@@ -168,6 +168,7 @@ def run_to_end(engine: Engine, call: Callable[[], Any]) -> FlowEnding:
         return ended_early(held, desk, engine.ended_by(ended))
     except KeyboardInterrupt:
         let_go(held, "interrupted")
+        engine.say(f"run {held.run.id} is left as it is; to go on with it: git gate resume {held.run.id[:6]}")
         raise
     except Conflict as lost:
         if not held.is_lost:

@@ -55,7 +55,8 @@ def do_step(
                 return result
         token = STEP.set(key or doing.id)
         try:
-            given = in_time(lambda: called(function, args, kwargs or {}), max_minutes, doing.id)
+            with engine.working(doing.id):
+                given = in_time(lambda: called(function, args, kwargs or {}), max_minutes, doing.id)
             return model_as_json(given, model, doing.id, loose=loose)
         finally:
             STEP.reset(token)

@@ -620,8 +620,9 @@ def test_ctrl_c_leaves_it_to_be_gone_on_with(
     wait_until(began.exists)
     running.send_signal(signal.SIGINT)
     assert running.wait(PATIENCE) == 130
-    running.communicate()
+    said = running.communicate()[1]
     run = cli("list", "--runs", "--json", code=0).json["runs"][0]
+    assert f"git gate resume {run['id'][:6]}" in said
     assert run["status"] == "running"
     cli("resume", run["id"], code=0)
     assert began.read_text().split() == ["start", "resume"]

@@ -20,6 +20,7 @@ HOOKS: dict[str, tuple[str, str]] = {
     "notify": ("gitgate.cli.machinery.notify", "send_all"),
     "dialog-window": ("gitgate.cli.verbs.listen", "show_here"),
     "dialog-terminal": ("gitgate.cli.verbs.listen", "ask_here"),
+    "flow-question": ("gitgate.cli.verbs.run", "ask_and_go_on"),
     "runner": ("gitgate.cli.machinery.hook", "runner"),
     "claude-pre-tool-use": ("gitgate.cli.machinery.hook", "claude_pre_tool_use"),
     "claude-post-tool-use": ("gitgate.cli.machinery.hook", "claude_post_tool_use"),

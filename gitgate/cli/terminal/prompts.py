@@ -19,13 +19,13 @@ from ...questions.answers import read_answer, read_mapping
 from ...questions.base import Given
 from ...questions.types import expected, field_kind, type_of
 from ...store.git.permissions import private_folder
-from .screen import Screen, read_lines, read_word
+from .screen import Screen, forget_typed, read_lines, read_word
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
 
 
-HELP, NEXT, LEAVE, CANCEL, STOP = "?", ":s", ":q", ":c", ":stop"
+HELP, NEXT, LEAVE, CANCEL, STOP, LATER = "?", ":s", ":q", ":c", ":stop", "later"
 OFFER = f"answer it, or: Enter for the next one, {LEAVE} to leave, {HELP} for help"
 
 
@@ -62,7 +62,7 @@ def heed(screen: Screen, question: Question, word: str, *, empty: bool = True) -
         if reason:
             raise StopGate(reason)
         return True
-    if screen.in_turn and (word == NEXT or (empty and not word)):
+    if screen.in_turn and is_left(screen, question, word, empty=empty):
         raise NextGate
     if screen.in_turn and word == LEAVE:
         raise LeaveAll
@@ -71,6 +71,13 @@ def heed(screen: Screen, question: Question, word: str, *, empty: bool = True) -
     if screen.empty_leaves and word == CANCEL:
         raise Cancelled
     return False
+
+
+def is_left(screen: Screen, question: Question, word: str, *, empty: bool) -> bool:
+    """Whether somebody wants to answer another time; `later` only where that was offered, and is no option."""
+    if word == NEXT or (empty and not word):
+        return True
+    return screen.may_wait and word.casefold() == LATER not in map(str.casefold, question.labels)
 
 
 # What a part of a schema may lean on elsewhere in the whole.
@@ -165,6 +172,20 @@ def ask_in_terminal(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[
     """Show the gate, ask each question until its answer fits. Ctrl-C and Ctrl-D leave with nothing written."""
     show_letter(screen, desk, gate)
     return ask_questions(screen, desk, gate, note)
+
+
+def ask_offered(
+    screen: Screen, desk: Desk, gate: Gate, note: str, offer: str, *, afresh: bool = False
+) -> tuple[Given, str]:
+    """Show the gate and what may be typed beside an answer, and ask. `afresh`: what was typed before that is dropped."""
+    show_letter(screen, desk, gate)
+    alone = len(gate.opened.questions) == 1
+    if alone:
+        present(screen, gate.opened.questions[0], several=False)
+    screen.tell(f"\n{offer}")
+    if afresh:
+        forget_typed()
+    return ask_questions(screen, desk, gate, note, presented=alone)
 
 
 def ask_questions(

@@ -73,6 +73,7 @@ class Screen:
     empty_leaves: bool = False  # an empty line at a prompt leaves with nothing written, as Ctrl-D does
     in_turn: bool = False  # several gates are gone through: a prompt also takes what leads on to the next
     may_stop: bool = False  # and what ends one without an answer
+    may_wait: bool = False  # and the word that leaves it waiting
     env: Mapping[str, str] = field(default_factory=config.environment)
     settings: Settings | None = None
     pulse: Pulse = field(default_factory=Pulse, repr=False)

@@ -21,7 +21,7 @@ from ...surfaces.listen.dialogs import DIALOGS, Dialog, TerminalPrompt, usable_d
 from .. import exits
 from ..machinery.resume import known
 from ..process import stop_on_signal
-from ..terminal.screen import Screen, forget_typed, json_line, verb
+from ..terminal.screen import Screen, json_line, verb
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -247,23 +247,17 @@ OFFER = (
 def ask_here(screen: Screen, args: tuple[str, ...]) -> int:
     """The question on this terminal, as `git gate respond` asks it; what was said goes to whoever started us."""
     from ...text.display import counted
-    from ..terminal.prompts import LeaveAll, NextGate, StopGate, ask_questions, present, show_letter
+    from ..terminal.prompts import LeaveAll, NextGate, StopGate, ask_offered
 
     gate_id, tip, others = args
     desk = screen.desk()
     gate = desk.records.load(gate_id, tip)
     asking = replace(screen, in_turn=True, may_stop=True)
     screen.warn("")
-    show_letter(asking, desk, gate)
-    alone = len(gate.opened.questions) == 1
-    if alone:
-        present(asking, gate.opened.questions[0], several=False)
     more = "" if others == "0" else f"   ({counted(int(others), 'question')} more)"
-    asking.tell(f"\n{OFFER}{more}")
-    forget_typed()
     said: dict[str, object]
     try:
-        given, note = ask_questions(asking, desk, gate, "", presented=alone)
+        given, note = ask_offered(asking, desk, gate, "", f"{OFFER}{more}", afresh=True)
     except NextGate:
         said = {"act": "later"}
     except StopGate as stopped:

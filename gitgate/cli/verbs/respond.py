@@ -473,14 +473,9 @@ def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[s
 
 def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> BatchFate:
     from ...acts.answering import BatchFate, respond
-    from ..terminal.prompts import OFFER, ask_questions, present, show_letter
+    from ..terminal.prompts import OFFER, ask_offered
 
-    show_letter(screen, desk, gate)
-    alone = len(gate.opened.questions) == 1
-    if alone:
-        present(screen, gate.opened.questions[0], several=False)
-    screen.tell(f"\n{OFFER}")
-    given, note = ask_questions(screen, desk, gate, flags["note"], presented=alone)
+    given, note = ask_offered(screen, desk, gate, flags["note"], OFFER)
     manner = replace(manner_of(flags, note), seen=gate.tip, **delivery(desk, flags))
     try:
         done = respond(desk, gate, given, manner)

@@ -72,8 +72,8 @@ def run_command(
 ) -> int:
     """Start a flow: a Python function that runs agents and asks people, and survives its process.
 
-    Stays until it ends or waits for a person. Exit 0 when it is completed, 8 while it waits, 3 when a person's no ended
-    it, 9 when it is stuck or stopped, 1 when it failed.
+    Stays until it ends or waits for a person. At a terminal you are asked at once; `later` leaves it waiting. Exit 0 when it
+    is completed, 8 while it waits, 3 when a person's no ended it, 9 when it is stuck or stopped, 1 when it failed.
 
     \b
     git gate run flows.py:feature "Add a login page"
@@ -252,12 +252,13 @@ def tree_of_branch(desk: Desk, branch: str) -> Path:
 
 
 def around_run(
-    screen: Screen, directory: Path | None = None, said: dict[str, str] | None = None
+    screen: Screen, directory: Path | None = None, said: dict[str, str] | None = None, *, now: bool = False
 ) -> Surroundings:
     """How a run is replayed from the command line: lines for whoever watches, and an end of the process where it waits."""
     from dataclasses import replace
 
     from ...flows.program import Surroundings
+    from ..terminal.live import show_agents
 
     place = replace(screen, directory=str(directory)) if directory is not None else screen
 
@@ -270,11 +271,61 @@ def around_run(
 
     def leave(waits: RunWaits) -> NoReturn:
         with redirect_stdout(out):
+            ask_here(place, open_desk, waits, said or {}, now=now)
             tell_waiting(screen, open_desk, waits)
             flush()
         os._exit(exits.WAITING)
 
-    return Surroundings(open_desk, screen.say, leave)
+    return Surroundings(open_desk, screen.say, leave, prepare=show_agents(screen))
+
+
+def ask_here(
+    screen: Screen, open_desk: Callable[[], Desk], waits: RunWaits, said: dict[str, str], *, now: bool
+) -> None:
+    """Where a person sits at this terminal, they are asked at once: by a program that takes the place of this one."""
+    from ...config import environment
+    from ...store.git.programs import our_command, take_place
+    from ..terminal.live import may_ask
+
+    if not waits.gates or not may_ask(screen, desk := open_desk()):
+        return
+    desk.close()
+    screen.say(waits.message)
+    tell_signals(screen, waits.hint)
+    flags = ["-q"] if screen.quiet else []
+    flags += ["--color", screen.color] if screen.color else []
+    run = waits.message.split()[1]
+    argv = our_command(
+        *flags, "hook", "flow-question", run, "now" if now else "then", *waits.gates, at=screen.start
+    )
+    env = environment() | {f"GITGATE_{name.upper()}": value for name, value in said.items()}
+    flush()
+    take_place(argv, screen.start, env)
+
+
+def ask_and_go_on(screen: Screen, args: tuple[str, ...]) -> int:
+    """Ask a person at this terminal what a run waits for, and go on with it where they answered; else it waits (exit 8)."""
+    from ..terminal.live import offer
+    from ..terminal.prompts import LeaveAll
+
+    run, code, *gates = args
+    desk = screen.desk()
+    desk.refuse_agents("run")
+    decided = 0
+    try:
+        for gate in gates:
+            decided += offer(screen, desk, gate)
+    except (LeaveAll, EOFError):
+        screen.warn("")
+    except KeyboardInterrupt:
+        screen.warn("")
+        tell_how(screen, run, gates)
+        raise
+    if decided:
+        return resume_run(screen, desk, run, now=code == "now")
+    screen.say(f"run {run} still waits")
+    tell_how(screen, run, gates)
+    return exits.WAITING
 
 
 def flush() -> None:
@@ -287,12 +338,21 @@ def tell_waiting(screen: Screen, open_desk: Callable[[], Desk], waits: RunWaits)
     run = run_of(desk, waits.message.split()[1])
     screen.emit("run", details_of(desk, run), "")
     screen.say(waits.message)
-    for gate in waits.gates:
+    tell_how(screen, run.id, waits.gates, waits.hint)
+
+
+def tell_how(screen: Screen, run: str, gates: Sequence[str], hint: str = "") -> None:
+    """What is typed so that a run which waits goes on."""
+    for gate in gates:
         screen.say(f"  answer it: git gate respond {gate[:6]}   or look: git gate show {gate[:6]}")
-    for hint in waits.hint.splitlines():
-        if hint.startswith("git gate signal"):
-            screen.say(f"  send it: {hint}")
-    screen.say(f"then it goes on, where git gate init allowed that, or by: git gate resume {run.id[:6]}")
+    tell_signals(screen, hint)
+    screen.say(f"then it goes on, where git gate init allowed that, or by: git gate resume {run[:6]}")
+
+
+def tell_signals(screen: Screen, hint: str) -> None:
+    for line in hint.splitlines():
+        if line.startswith("git gate signal"):
+            screen.say(f"  send it: {line}")
 
 
 def told(screen: Screen, around: Surroundings, act: Callable[[], FlowEnding]) -> int:
@@ -480,7 +540,7 @@ def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
     if run.closed:
         raise Conflict(f"run {run.id} is over: {run.state}", hint=f"git gate show {run.id[:6]}")
     run = root_of(desk, run)
-    around = around_run(screen, directory_of(screen, desk, run))
+    around = around_run(screen, directory_of(screen, desk, run), now=now)
     around.restores = not screen.env.get("GITGATE_GATE")
     screen.say(f"run {run.id} of {run.flow}: {counted(len(run.steps), 'step')} recorded; going on")
     return told(screen, around, lambda: go_on(desk, run.id, around, now=now))

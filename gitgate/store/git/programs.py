@@ -7,6 +7,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ...document.values import NamedTuple
@@ -179,6 +180,15 @@ def our_command(*words: str, at: Path | None = None) -> list[str]:
     """`git gate WORDS` by this very installation. -P: the directory that it works in never takes part in finding our own code."""
     place = () if at is None else ("-C", str(at))
     return [sys.executable, "-P", "-m", "gitgate", *place, *words]
+
+
+def take_place(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
+    """Be another program from now on, at the same terminal and under the same number. Comes back only where that fails."""
+    import os
+
+    with suppress(OSError):
+        os.chdir(cwd)
+        os.execve(argv[0], list(argv), dict(env))  # noqa: S606 - a program of ours, without a shell
 
 
 class ProgramSaid(NamedTuple):
