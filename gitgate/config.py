@@ -250,6 +250,20 @@ SETTINGS = (
     Setting("notify.secret", "text", "", "what webhooks are signed with: `whsec_` and base64", True),
     Setting("notify.url", "text", "", "the link that is sent, with `{id}` for the gate's", True),
     Setting(
+        "web.userHeader",
+        "text",
+        "",
+        "the header in which a proxy that authenticates names the person, at `git gate serve --desk`",
+        power=True,
+    ),
+    Setting(
+        "web.trustedProxies",
+        "text",
+        "",
+        "the addresses and networks of the proxies whose header counts, with spaces between",
+        power=True,
+    ),
+    Setting(
         "notify.shared",
         "flag",
         "false",
@@ -264,10 +278,12 @@ SECTIONS = ("agent", "template")
 OF_NOTIFY = tuple(one.name.partition(".")[2] for one in SETTINGS if one.name.startswith("notify."))
 # And `gitgate.queue.`.
 OF_QUEUE = tuple(one.name.partition(".")[2] for one in SETTINGS if one.name.startswith("queue."))
+# And `gitgate.web.`.
+OF_WEB = tuple(one.name.partition(".")[2] for one in SETTINGS if one.name.startswith("web."))
 NOTED = ("program",)
 # What `gitgate.agent.NAME.` may end in.
 OF_AGENT = ("resume", "start", "join", "program", "arguments", "stdin", "projectSettings", "projectServers")
-VARIABLES = {"agent": OF_AGENT, "notify": OF_NOTIFY, "queue": OF_QUEUE}
+VARIABLES = {"agent": OF_AGENT, "notify": OF_NOTIFY, "queue": OF_QUEUE, "web": OF_WEB}
 # What else is in the environment of a job, a hook or an agent that was started again.
 OTHER_VARIABLES = frozenset(
     f"GITGATE_{name}"

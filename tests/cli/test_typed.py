@@ -37,6 +37,7 @@ ELSEWHERE = {
     ("notifications.md", "git config --global --add"): "tests/surfaces/notify/test_sending.py",
     ("notifications.md", "git config --add"): "tests/surfaces/notify/test_sending.py",
     ("listening.md", "git gate listen"): "tests/surfaces/listen/test_screen.py",
+    ("web.md", "git config gitgate.web.userHeader"): "tests/surfaces/web/test_serve.py",
     ("web.md", "pipx install"): "tests/surfaces/web/test_serve.py",
     ("claude-code.md", "git gate init --claude"): "tests/asking/test_claude_page.py",
     ("claude-code.md", "git gate wrap"): "tests/asking/test_claude_page.py",

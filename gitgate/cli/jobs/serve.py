@@ -5,6 +5,7 @@ what waits as pages, where it is answered as well.
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ...surfaces.forge.hosts.events import Commented, Dispatched
     from ...surfaces.forge.hosts.web import Known
     from ...surfaces.forge.webhook import Receiver
+    from ...surfaces.web.guarding import WebAddress, WebProxies
     from ...surfaces.web.logins import Logins
 
 SECRET = "GITGATE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
@@ -274,8 +276,8 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
     from ..verbs.respond import delivery, recording_words, what_next
 
     logins = kept_logins(screen)
-    check_host(host)
     places = [served_place(screen, place) for place in known(screen, (), everywhere=everywhere)]
+    proxies = proxies_at(screen, places[0], host, url)
     try:
         listening = open_socket(host, port)
     except OSError as refused:
@@ -293,34 +295,64 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
             words_of=lambda desk, done: (what_next if done.counted else recording_words)(desk, done),
             delivery=lambda desk: delivery(desk, {"no_resume": False}),
             note=lambda words: screen.warn(one_line(words, 300)),
+            proxies=proxies,
         )
-        word, _ = logins.new_login(address.origin)
-        link = f"{address.origin}/login?token={word}"
-        screen.emit("serve", {"address": address.origin, "login": link}, link)
-        screen.say(
-            "the link works once, within an hour; another: git gate serve --login   to end all: git gate serve --log-out"
-        )
+        tell_address(screen, logins, address, proxies)
         serve_site(site, listening, stopping)
     return exits.DONE
 
 
-def check_host(host: str) -> None:
-    """Whoever reaches the port could try the login; beyond this machine somebody else has to have asked who they are."""
-    if host not in ("127.0.0.1", "localhost", "::1"):
-        raise Usage(
-            f"--host {host}: the desk is served to this machine alone, and this is open to others",
-            hint="git gate serve --desk   (from elsewhere: ssh -L 8577:127.0.0.1:8577 THIS-MACHINE)",
+def tell_address(screen: Screen, logins: Logins, address: WebAddress, proxies: WebProxies | None) -> None:
+    """Where it is, with a login in it where nobody else says who somebody is."""
+    if proxies is not None:
+        screen.emit("serve", {"address": address.origin, "login": None}, address.origin)
+        screen.say(
+            f"{address.origin} listens on {address.host}:{address.port}; who somebody is, its proxy says in {proxies.header}"
         )
+        return
+    word, _ = logins.new_login(address.origin)
+    link = f"{address.origin}/login?token={word}"
+    screen.emit("serve", {"address": address.origin, "login": link}, link)
+    another, all_of_them = "git gate serve --login", "git gate serve --log-out"
+    screen.say(f"the link works once, within an hour; another: {another}   to end all: {all_of_them}")
+
+
+def proxies_at(screen: Screen, place: Path, host: str, url: str) -> WebProxies | None:
+    """The proxies that authenticate, by the settings there. Whoever reaches the port beyond this machine has to come by one."""
+    from ...context.desk import open_desk
+    from ...surfaces.web.guarding import read_proxies
+
+    desk = open_desk(place, screen.env)
+    try:
+        proxies = read_proxies(desk.settings.text("web.userHeader"), desk.settings.text("web.trustedProxies"))
+        if proxies is None:
+            desk.person()  # answers are in their name
+    finally:
+        desk.close()
+    if url and not re.fullmatch(r"https?://[A-Za-z0-9.\[\]:-]+/?", url):
+        raise Usage(
+            f"--url {url}: expected an address without a path", hint="--url https://gates.example.org"
+        )
+    if proxies is None and host not in ("127.0.0.1", "localhost", "::1"):
+        raise Usage(
+            f"--host {host}: beyond this machine a proxy has to say who somebody is, and none is set",
+            hint="git config gitgate.web.userHeader X-Forwarded-User   (from elsewhere without one: ssh -L 8577:127.0.0.1:8577 THIS-MACHINE)",
+        )
+    if proxies is not None and not url:
+        raise Usage(
+            "with a proxy the desk needs its address there: any other Host is refused",
+            hint="git gate serve --desk --url https://gates.example.org",
+        )
+    return proxies
 
 
 def served_place(screen: Screen, place: Path) -> Path:
-    """A repository where a person whom git knows answers."""
+    """A repository that a person serves."""
     from ...context.desk import open_desk
 
     desk = open_desk(place, screen.env)
     try:
         desk.refuse_agents("serve")
-        desk.person()
         return desk.repo.place
     finally:
         desk.close()

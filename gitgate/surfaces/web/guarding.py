@@ -10,9 +10,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from ...errors import Usage
+from ...text.display import one_line
 from .logins import Logins, RateLimit, word_digest
 
 Scope = MutableMapping[str, Any]
@@ -49,6 +52,58 @@ class Visitor:
     key: str
     session: str = ""
     login: str = ""
+
+    @property
+    def bound(self) -> str:
+        """What a form is bound to that is shown to them."""
+        return self.session or (f"login {self.login}" if self.login else "")
+
+
+LOGIN = re.compile(r"[^\s<>\x00-\x1f\x7f][^<>\x00-\x1f\x7f]{0,199}")
+HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,80}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class WebProxies:
+    """The proxies that say who somebody is: in which header, and from which addresses that is believed."""
+
+    header: str
+    networks: tuple[IPv4Network | IPv6Network, ...]
+
+    def trusts(self, peer: str) -> bool:
+        try:
+            address = ip_address(peer)
+        except ValueError:
+            return False
+        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        return any(address in network for network in self.networks)
+
+
+def read_proxies(header: str, trusted: str) -> WebProxies | None:
+    """As the settings have it; None where no proxy authenticates."""
+    hint = "git config gitgate.web.trustedProxies '192.0.2.7 2001:db8::/64'"
+    if not header.strip():
+        if trusted.strip():
+            hint = "git config gitgate.web.userHeader X-Forwarded-User"
+            raise Usage(
+                "gitgate.web.trustedProxies names proxies, and gitgate.web.userHeader no header", hint=hint
+            )
+        return None
+    if not HEADER_NAME.fullmatch(header.strip()):
+        raise Usage(f"gitgate.web.userHeader: {one_line(header, 80)!r} is no name of a header", hint=hint)
+    if not trusted.strip():
+        raise Usage(
+            "gitgate.web.userHeader is believed from the proxies in gitgate.web.trustedProxies alone",
+            hint=hint,
+        )
+    networks = []
+    for word in trusted.replace(",", " ").split():
+        try:
+            networks.append(ip_network(word))
+        except ValueError as wrong:
+            raise Usage(f"gitgate.web.trustedProxies: {wrong}", hint=hint) from None
+    return WebProxies(header.strip().lower(), tuple(networks))
 
 
 @dataclass(frozen=True)
@@ -90,6 +145,7 @@ class WebGuard:
     address: WebAddress
     logins: Logins
     refused: Callable[[int, str], bytes]
+    proxies: WebProxies | None = None
     strangers: RateLimit = field(default_factory=lambda: RateLimit(60, 1, time.monotonic))
     known: RateLimit = field(default_factory=lambda: RateLimit(300, 30, time.monotonic))
 
@@ -114,15 +170,18 @@ class WebGuard:
         wrong = malformed(scope) or self.misdirected(scope, headers)
         if wrong:
             return wrong
-        visitor = self.visitor(headers)
+        visitor = self.visitor(headers) if self.proxies is None else self.vouched_for(scope, self.proxies)
         scope["visitor"] = visitor
         if visitor is not None:
             return None if self.known.allows(visitor.key) else (429, "too many requests; wait a moment")
         if not self.strangers.allows(peer_of(scope)):
             return 429, "too many requests from somebody who is not logged in; wait a minute"
-        if any(scope["path"].startswith(one) for one in OPEN_PATHS):
+        if self.proxies is None and scope["path"].startswith(OPEN_PATHS):
             return None
-        return 401, "you are not logged in here"
+        why = (
+            "no proxy that is trusted here says who you are" if self.proxies else "you are not logged in here"
+        )
+        return 401, why
 
     def misdirected(self, scope: Scope, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """What came by another name than ours, or from another site's page."""
@@ -145,9 +204,22 @@ class WebGuard:
             return None
         return Visitor(word_digest(found.value), session=found.value)
 
+    def vouched_for(self, scope: Scope, proxies: WebProxies) -> Visitor | None:
+        """Whom a trusted proxy names. Two names are none, and from anybody else it is not looked at."""
+        named = [word for name, word in scope["headers"] if name.decode("latin-1") == proxies.header]
+        if len(named) != 1 or not proxies.trusts(peer_of(scope)):
+            return None
+        try:
+            login = named[0].decode("utf-8").strip()
+        except UnicodeDecodeError:
+            return None
+        if not LOGIN.fullmatch(login) or one_line(login) != login:
+            return None
+        return Visitor(word_digest(f"login {login}"), login=login)
+
     def form_word(self, visitor: Visitor) -> str:
         """What a form that is shown to this visitor carries."""
-        return self.logins.form_word(visitor.session)
+        return self.logins.form_word(visitor.bound)
 
     def is_ours(self, visitor: Visitor, fields: Mapping[str, list[str]]) -> bool:
         """Whether a form that was sent is one that this visitor was shown."""

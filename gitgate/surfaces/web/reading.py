@@ -9,10 +9,13 @@ from typing import Any
 
 from ...acts.answering import check_amendable
 from ...acts.reading import find_gate
+from ...acts.reporting import events_of_all
 from ...context.desk import Desk
 from ...context.desk import open_desk as opened
 from ...errors import GateError, UnknownGate
-from ...gates.listing import Filter, list_gates, own_word_last
+from ...flows.journal import find_run
+from ...flows.watching import asked_at, details_of
+from ...gates.listing import Filter, list_gates, own_word_last, runs_here
 from ...gates.work import diff_of
 from ...model.gate import Gate, Question
 from ...model.states import AWAITING
@@ -24,10 +27,12 @@ from ...questions.types import plain_word, type_of
 from ...record.headline import Summary, by_pressure
 from ...render import shapes
 from ...render.letter import attached, conversation_part, outcome_part, requester, ways_to_answer, work_part
+from ...render.runs import run_shape
 
 NEEDS_ANSWER = ("awaiting", "failed", "stalled", "broken")
 SHOWN = (*NEEDS_ANSWER, "answered", "resuming")
 MOST_LISTED = 2000
+MOST_RUNS = MOST_EVENTS = 200
 MOST_DIFF = 300_000
 CELLS = 10_000  # a browser breaks lines itself
 
@@ -123,6 +128,57 @@ class LetterShown:
     diff: str
     diff_trouble: str
     commands: Sequence[str]
+
+
+Json = Mapping[str, Any]
+
+
+def gathered(world: WebWorld, read: Callable[[Desk], Sequence[Json]]) -> list[tuple[Json, str]]:
+    """What `read` finds in each repository, with its name."""
+    found: list[tuple[Json, str]] = []
+    for place in world.places:
+        desk = world.open_desk(place)
+        try:
+            found += [(one, desk.repo.place.name) for one in read(desk)]
+        finally:
+            desk.close()
+    return found
+
+
+def read_runs(world: WebWorld) -> list[tuple[Json, str]]:
+    """Runs of flows, the youngest first; one that cannot be read is left to `git gate list --runs`."""
+
+    def runs(desk: Desk) -> list[Json]:
+        shown: list[Json] = []
+        for said in runs_here(desk)[:MOST_RUNS]:
+            try:
+                run = find_run(desk, said["Run"])
+            except GateError:
+                continue
+            shown.append(run_shape(run, asked_at(desk, run.waits_for)))
+        return shown
+
+    return sorted(gathered(world, runs), key=lambda one: str(one[0]["started"]), reverse=True)
+
+
+def read_run(world: WebWorld, name: str) -> tuple[Json, str]:
+    """One run with its steps."""
+    missing: GateError = UnknownGate(f"there is no run {name} here", hint="git gate list --runs --all")
+    for place in world.places:
+        desk = world.open_desk(place)
+        try:
+            return details_of(desk, find_run(desk, name)), desk.repo.place.name
+        except UnknownGate as absent:
+            missing = absent
+        finally:
+            desk.close()
+    raise missing
+
+
+def read_trail(world: WebWorld) -> list[tuple[Json, str]]:
+    """What happened last, the newest first."""
+    found = gathered(world, lambda desk: events_of_all(desk)[:MOST_EVENTS])
+    return sorted(found, key=lambda one: str(one[0]["at"]), reverse=True)[:MOST_EVENTS]
 
 
 Fields = Mapping[str, list[str]]

@@ -27,9 +27,10 @@ from ...acts.answering import Manner, Responded, respond
 from ...context.desk import Desk
 from ...errors import BadAnswer, Conflict, GateError, NotAllowed, Stale, UnknownGate
 from ...model.gate import Gate
+from ...render.shapes import event_words
 from ...text.display import clip, neutral, one_line
-from ...text.times import ago, parse_time
-from .guarding import UnfitBody, Visitor, WebAddress, WebGuard, read_form
+from ...text.times import ago, format_duration, parse_time
+from .guarding import UnfitBody, Visitor, WebAddress, WebGuard, WebProxies, read_form
 from .logins import Logins
 from .reading import (
     Fields,
@@ -39,6 +40,9 @@ from .reading import (
     proposed_value,
     read_letter,
     read_list,
+    read_run,
+    read_runs,
+    read_trail,
     value_shown,
     with_gate,
 )
@@ -76,6 +80,7 @@ class WebSite:
     words_of: Callable[[Desk, Responded], str]
     delivery: Callable[[Desk], Mapping[str, Any]]
     note: Callable[[str], None]
+    proxies: WebProxies | None = None
     told: dict[str, str] = field(default_factory=dict)
     """What is said to a visitor on the next page, once."""
 
@@ -86,7 +91,7 @@ class WebSite:
         self.pages.filters.update(
             line=one_line, clip=lambda text, most: clip(one_line(text), most), ago=self.age, value=value_shown
         )
-        self.pages.filters.update(proposed=proposed_value)
+        self.pages.filters.update(proposed=proposed_value, words=event_words, lasted=lasted)
         files = {name: (PAGES / name).read_bytes() for name in FILES}
 
         async def file(request: Request) -> Response:
@@ -99,6 +104,9 @@ class WebSite:
             Route("/", self.list_page),
             Route("/g/{gate}", self.letter_page),
             Route("/g/{gate}/answer", self.answer, methods=["POST"]),
+            Route("/runs", self.runs_page),
+            Route("/runs/{run}", self.run_page),
+            Route("/trail", self.trail_page),
             Route("/login", self.log_in),
             Route("/logout", self.log_out, methods=["POST"]),
             Route("/s/{name}", file),
@@ -109,6 +117,7 @@ class WebSite:
             self.address,
             self.logins,
             self.refusal_page,
+            self.proxies,
         )
 
     # Templates
@@ -119,8 +128,8 @@ class WebSite:
     def page(self, name: str, visitor: Visitor, status: int = 200, **shown: Any) -> HTMLResponse:
         said = self.told.pop(visitor.key, "")
         known: dict[str, Any] = {"visitor": visitor, "said": said, "form_word": "", "status": status}
-        known["several"] = len(self.world.places) > 1
-        if visitor.session:
+        known.update(several=len(self.world.places) > 1, here=name, logins=self.proxies is None)
+        if visitor.bound:
             known["form_word"] = self.app.form_word(visitor)
         text = self.pages.get_template(f"{name}.html").render(**known, **shown)
         return HTMLResponse(text, status)
@@ -175,13 +184,29 @@ class WebSite:
         shown = await run_in_threadpool(read_list, self.world)
         return self.page("list", visitor_of(request), list=shown)
 
+    async def runs_page(self, request: Request) -> Response:
+        runs = await run_in_threadpool(read_runs, self.world)
+        return self.page("runs", visitor_of(request), runs=runs)
+
+    async def run_page(self, request: Request) -> Response:
+        visitor = visitor_of(request)
+        try:
+            run, repository = await run_in_threadpool(read_run, self.world, request.path_params["run"])
+        except GateError as wrong:
+            return self.refusal(status_of(wrong), wrong.message, wrong.hint, visitor)
+        return self.page("run", visitor, run=run, repository=repository)
+
+    async def trail_page(self, request: Request) -> Response:
+        events = await run_in_threadpool(read_trail, self.world)
+        return self.page("trail", visitor_of(request), events=events)
+
     async def letter_page(self, request: Request) -> Response:
         visitor = visitor_of(request)
         return await run_in_threadpool(self.letter, visitor, request.path_params["gate"])
 
     def who(self, desk: Desk, visitor: Visitor) -> str:
-        del visitor
-        return desk.person()
+        """In whose name an answer is: of this machine's person, or of whoever a proxy names."""
+        return name_of_login(visitor.login) if visitor.login else desk.person()
 
     def letter(
         self, visitor: Visitor, name: str, fields: Fields | None = None, trouble: GateError | None = None
@@ -221,6 +246,8 @@ class WebSite:
                 via=VIA,
                 seen=first_of(fields, "seen") or "nothing",
                 amend=first_of(fields, "amend") == "1",
+                who=name_of_login(visitor.login) if visitor.login else None,
+                evidence={"login": visitor.login} if visitor.login else {},
                 **self.delivery(desk),
             )
             return self.words_of(desk, respond(desk, gate, given_of(gate, fields), manner))
@@ -239,6 +266,15 @@ class WebSite:
 
 def first_of(fields: Fields, name: str) -> str:
     return fields.get(name, [""])[0]
+
+
+def lasted(seconds: float | None) -> str:
+    return "" if seconds is None else format_duration(int(seconds))
+
+
+def name_of_login(login: str) -> str:
+    """A login as a name; one that is an address is one here, too."""
+    return f"{login.partition('@')[0]} <{login}>" if "@" in login else login
 
 
 def visitor_of(request: Request) -> Visitor:
@@ -263,6 +299,7 @@ def open_socket(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(128)  # whoever reads the address and comes at once waits for the server
     except OSError:
         listening.close()
         raise

@@ -24,6 +24,7 @@ from gitgate.surfaces.web.site import WebSite
 from support.resuming import Seat
 
 PORT = 8577
+PROXY = "192.0.2.7"
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,9 @@ class FormBrowser:
     cookies: dict[str, str] = field(default_factory=dict)
     peer: str = "127.0.0.1"
 
+    sent: dict[str, str] = field(default_factory=dict)
+    """Headers of every request: what a proxy adds."""
+
     def request(
         self,
         method: str,
@@ -91,7 +95,7 @@ class FormBrowser:
         host: str | None = None,
     ) -> WebReply:
         path, _, query = path.partition("?")
-        sent = {"host": host or f"127.0.0.1:{PORT}", **(headers or {})}
+        sent = {"host": host or f"127.0.0.1:{PORT}", **self.sent, **(headers or {})}
         if self.cookies:
             sent["cookie"] = "; ".join(f"{name}={word}" for name, word in self.cookies.items())
         scope = {
@@ -159,11 +163,13 @@ async def exchange(app: Any, scope: MutableMapping[str, Any], body: bytes) -> We
     return WebReply(said[0]["status"], headers, text)
 
 
-def made_site(seat: Seat, folder: Path, clock: Callable[[], float] = time.time, **more: Any) -> WebSite:
+def made_site(
+    seat: Seat, folder: Path, clock: Callable[[], float] = time.time, url: str = "", **more: Any
+) -> WebSite:
     """The pages of one repository, without a server."""
     return WebSite(
         world=WebWorld([seat.clone.path], os.environ, clock),
-        address=WebAddress("127.0.0.1", PORT),
+        address=WebAddress("127.0.0.1", PORT, url),
         logins=Logins(folder, clock),
         words_of=lambda _desk, done: f"{done.answer.verdict}, as it was said",
         delivery=lambda _desk: {},

@@ -9,9 +9,18 @@ import pytest
 from gitgate.model.gate import Gate, Option, Question
 from gitgate.surfaces.web.site import WebSite
 from support.resuming import Seat
+from support.testbed.command import Command
 
 from .conftest import FormBrowser, asked
 
+FLOW = """
+import gitgate
+
+
+@gitgate.flow
+def release():
+    return gitgate.wait(gitgate.ask("Deploy <b>it?", type="approval")).approved
+"""
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -154,6 +163,26 @@ def test_nothing_that_an_agent_wrote_is_markup(alone: Seat, browser: FormBrowser
         text = browser.get(path).text
         assert "&lt;script&gt;" in text
         assert [word for word in ("<script", "<img src=x", "\u202e") if word in text] == []
+
+
+@pytest.mark.slow
+def test_runs_and_what_happened_are_shown(alone: Seat, browser: FormBrowser, cli: Command) -> None:
+    """A run with its steps and the gate that it waits at; the trail with who said what; a run that is not there."""
+    alone.clone.write("flows.py", FLOW)
+    alone.clone.git("add", ".")
+    alone.clone.commit("a flow")
+    cli("run", "flows.py", cwd=alone.clone.path, code=8)
+    text = browser.get("/runs").text
+    run = text.partition('href="/runs/')[2].partition('"')[0]
+    assert "waiting_human" in text
+    page = browser.get(f"/runs/{run}").text
+    gate = page.partition('href="/g/')[2].partition('"')[0]
+    assert "Deploy &lt;b&gt;it?" in page
+    assert browser.answer(gate, q0_="no", note="not <i>now").status == 303
+    trail = browser.get("/trail").text
+    assert gate[:6] in trail
+    assert "not &lt;i&gt;now" in trail
+    assert browser.get("/runs/zzzz22").status == 404
 
 
 def test_a_gate_that_is_not_there(browser: FormBrowser) -> None:

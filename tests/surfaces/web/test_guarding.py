@@ -7,13 +7,16 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from gitgate.errors import Usage
 from gitgate.model.gate import Question
-from gitgate.surfaces.web.guarding import MOST_BODY
+from gitgate.surfaces.web.guarding import MOST_BODY, read_proxies
 from gitgate.surfaces.web.logins import NAME, Logins, RateLimit
 from gitgate.surfaces.web.site import WebSite
 from support.resuming import Seat
 
-from .conftest import PORT, FormBrowser, asked
+from .conftest import PORT, PROXY, FormBrowser, asked, made_site
 
 TEXT = Question("answer", "Which?", "text")
 
@@ -163,3 +166,75 @@ def test_every_reply_says_what_a_browser_may_do_with_it(
         assert " style=" not in reply.text
         assert " on" not in reply.text.partition("<body>")[2].partition("<main")[0]
     assert list(browser.cookies) == [f"gitgate-{PORT}"]
+
+
+URL = "https://gates.example.org"
+
+
+def behind(seat: Seat, folder: Path) -> WebSite:
+    return made_site(
+        seat, folder, url=URL, proxies=read_proxies("X-Forwarded-User", f"{PROXY}, 2001:db8::/64")
+    )
+
+
+def through(site: WebSite, login: str, peer: str = PROXY, **more: str) -> FormBrowser:
+    return FormBrowser(site, peer=peer, sent={"host": "gates.example.org", "x-forwarded-user": login, **more})
+
+
+def test_a_proxys_header_counts_from_that_proxy_alone(alone: Seat, tmp_path: Path) -> None:
+    """From anybody else it is a forged one; two of them, or words that are no login, are nobody."""
+    site = behind(alone, tmp_path / "logins")
+    assert [
+        through(site, "ada", peer).get("/").status for peer in (PROXY, f"::ffff:{PROXY}", "2001:db8::5")
+    ] == [200] * 3
+    for peer in ("127.0.0.1", "::1", "192.0.2.8", "", "unix", "2001:db9::1"):
+        assert through(site, "ada", peer).get("/").status == 401
+    for login in ("", " ", "a" * 201, "ada <ada@example.com>", "ada\x00", "\u202eada"):
+        assert through(site, login.encode("utf-8").decode("latin-1")).get("/").status == 401
+    for name in ("x_forwarded_user", "x-forwarded-users"):
+        stranger = FormBrowser(site, peer=PROXY, sent={"host": "gates.example.org", name: "ada"})
+        assert stranger.get("/").status == 401
+    word, _ = site.logins.new_login()
+    assert (
+        FormBrowser(site, peer=PROXY, sent={"host": "gates.example.org"}).get(f"/login?token={word}").status
+        == 401
+    )
+
+
+def test_whom_a_proxy_names_answers_by_the_policy(alone: Seat, tmp_path: Path) -> None:
+    """In their name, with their login as evidence; who is not listed may not, whatever git's own identity there is."""
+    alone.clone.commit(
+        "policy",
+        **{
+            ".gitgate.yml": "policy:\n  people:\n    bob: {login: bob}\n  rules:\n    - name: bob answers\n      who: [bob]\n"
+        },
+    )
+    alone.clone.git("config", "gitgate.protectedBranch", alone.clone.git("branch", "--show-current").strip())
+    site, gate = behind(alone, tmp_path / "logins"), asked(alone, TEXT)
+    origin = {"origin": URL}
+    mallory, bob = through(site, "mallory"), through(site, "bob")
+    form = mallory.get(f"/g/{gate.id}").form
+    refused = mallory.post(f"/g/{gate.id}/answer", {**form, "q0.": "yes"}, **origin)
+    assert (refused.status, "mallory" in refused.text) == (403, True)
+    assert bob.post(f"/g/{gate.id}/answer", {**form, "q0.": "yes"}, **origin).status == 403
+    own = bob.get(f"/g/{gate.id}").form
+    assert bob.post(f"/g/{gate.id}/answer", {**own, "q0.": "yes"}, **origin).status == 303
+    found = alone.now(gate).answer
+    assert found is not None
+    said = found.answer
+    assert (said.by, said.evidence["login"], said.via) == ("bob", "bob", "web")
+
+
+@pytest.mark.parametrize(
+    ("header", "trusted", "words"),
+    [
+        ("X-User", "", "believed from the proxies in gitgate.web.trustedProxies alone"),
+        ("", "192.0.2.7", "gitgate.web.userHeader no header"),
+        ("X User", "192.0.2.7", "no name of a header"),
+        ("X-User", "192.0.2.7 everybody", "gitgate.web.trustedProxies: 'everybody'"),
+    ],
+)
+def test_half_a_proxy_is_none(header: str, trusted: str, words: str) -> None:
+    with pytest.raises(Usage, match=words):
+        read_proxies(header, trusted)
+    assert read_proxies("", "") is None

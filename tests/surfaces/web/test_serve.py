@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -33,9 +36,10 @@ class Visit:
     opener: OpenerDirector = field(
         default_factory=lambda: build_opener(ProxyHandler({}), HTTPCookieProcessor(CookieJar()))
     )
+    headers: dict[str, str] = field(default_factory=dict)
 
     def get(self, path: str) -> tuple[int, str]:
-        return self.send(Request(self.address + path))  # noqa: S310 - the address of our own server
+        return self.send(Request(self.address + path, headers=self.headers))  # noqa: S310 - the address of our own server
 
     def post(self, path: str, fields: dict[str, object]) -> tuple[int, str]:
         body = urlencode(fields, doseq=True).encode()
@@ -56,6 +60,11 @@ class Served:
     process: subprocess.Popen[str]
     link: str
 
+    def said(self) -> str:
+        """Its next line about itself."""
+        assert self.process.stderr is not None
+        return self.process.stderr.readline()
+
     @property
     def address(self) -> str:
         return self.link.partition("/login")[0]
@@ -74,16 +83,25 @@ class Served:
 
 @pytest.fixture
 def served(repo: Clone, cli: Command) -> Iterator[Served]:
-    process = cli.start("serve", "--desk", "--port", "0", cwd=repo.path)
+    with server(cli.start("serve", "--desk", "--port", "0", cwd=repo.path)) as served:
+        yield served
+
+
+@contextmanager
+def server(process: subprocess.Popen[str]) -> Iterator[Served]:
+    """It serves as soon as its first line is there."""
     late = threading.Timer(PATIENCE, process.kill)
     late.start()
-    assert process.stdout is not None
-    link = process.stdout.readline().strip()
-    late.cancel()
-    yield Served(process, link)
-    if process.poll() is None:
-        process.kill()
-    process.communicate()
+    try:
+        assert process.stdout is not None
+        link = process.stdout.readline().strip()
+        late.cancel()
+        yield Served(process, link)
+    finally:
+        late.cancel()
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
 
 
 def filled(page: str) -> dict[str, list[str]]:
@@ -118,7 +136,36 @@ def test_it_listens_to_nobody_else(repo: Clone, cli: Command) -> None:
     """Beyond this machine everybody could try to log in."""
     for host in ("0.0.0.0", "::", "198.51.100.1"):  # noqa: S104 - refused
         said = cli.quick("serve", "--desk", "--host", host, "--port", "0", cwd=repo.path, code=2)
-        assert f"--host {host}: the desk is served to this machine alone" in said.err
+        assert f"--host {host}: beyond this machine a proxy has to say who somebody is" in said.err
+    repo.git("config", "gitgate.web.userHeader", "X-User")
+    repo.git("config", "gitgate.web.trustedProxies", "192.0.2.7")
+    said = cli.quick("serve", "--desk", "--host", "0.0.0.0", "--port", "0", cwd=repo.path, code=2)  # noqa: S104 - refused
+    assert "--url" in said.err
+    said = cli.quick(
+        "serve", "--desk", "--port", "0", "--url", "https://a.example/path", cwd=repo.path, code=2
+    )
+    assert "expected an address without a path" in said.err
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page_for_a_team(repo: Clone, cli: Command) -> None:
+    """As they stand there, with this machine as the proxy: its header logs in, and without it nobody is anybody."""
+    *config, serve = fenced(PAGE.read_text("utf-8"), "sh", 1).splitlines()
+    for line in config:
+        repo.git(*shlex.split(line)[1:])
+    repo.git("config", "gitgate.web.trustedProxies", "127.0.0.1")
+    words = [*shlex.split(serve)[2:], "--port", "0"]
+    words[words.index("--host") + 1] = "127.0.0.1"
+    with server(cli.start(*words, cwd=repo.path)) as served:
+        assert served.link == "https://gates.example.org"
+        port = re.search(r"gates\.example\.org listens on 127\.0\.0\.1:(\d+)", served.said())
+        assert port is not None
+        visit = Visit(f"http://127.0.0.1:{port[1]}", headers={"Host": "gates.example.org"})
+        assert visit.get("/")[0] == 401
+        visit.headers["X-Forwarded-User"] = "ada"
+        assert visit.get("/")[0] == 200
+        visit.headers["Host"] = "other.example.org"
+        assert visit.get("/")[0] == 421
 
 
 def test_an_agent_serves_no_desk_and_makes_no_login(repo: Clone, cli: Command) -> None:
