@@ -343,12 +343,14 @@ class Bell:
 def test_a_way_to_tell_people(copy: PackageCopy, repo: Clone, tmp_path: Path) -> None:
     """An address of its kind is read, listed and tried; one that does not fit says what was expected."""
     copy.add("surfaces/notify/bell.py", BELL)
-    copy.put("surfaces/notify/channels.py", "from .bell import Bell\n", before="from .channel import Channel")
-    copy.put("surfaces/notify/channels.py", "    Bell(),\n", before="    CHATS,\n")
+    copy.put(
+        "surfaces/notify/addresses.py", "from .bell import Bell\n", before="from .channel import Channel"
+    )
+    copy.put("surfaces/notify/addresses.py", "    Bell(),\n", before="    CHATS,\n")
     repo.git("config", "gitgate.notify", f"bell {tmp_path}/rung")
     assert copy("notify", "--json", cwd=repo.path, code=0).json["addresses"][0]["kind"] == "bell"
     copy("notify", "test", cwd=repo.path, code=0)
     assert (tmp_path / "rung").read_text("utf-8") == "Test: git gate can reach you"
     repo.git("config", "gitgate.notify", "bell")
     assert "expected bell FILE" in copy("notify", cwd=repo.path, code=1).err
-    assert copy.touched == {"surfaces/notify/bell.py", "surfaces/notify/channels.py"}
+    assert copy.touched == {"surfaces/notify/bell.py", "surfaces/notify/addresses.py"}

@@ -22,7 +22,10 @@ from ...store.git.gitconfig import machine_values
 from ...store.git.objects import Protected, read_protected
 from ...text.display import one_line
 from .channel import Channel, Endpoint
-from .channels import CHANNELS, split_address
+from .chat import ChatChannel
+from .command import CommandChannel
+from .desktop import DesktopChannel
+from .webhook import WebhookChannel
 
 SECTION = "notify"
 KEY = "gitgate.notify"
@@ -31,6 +34,16 @@ IN_BRANCH = ("address", "name", "to", "only", "quiet", "detail", "url")
 MOST = 50
 EXPECTED = "desktop, command PROGRAM ARG…, webhook URL, or an Apprise address such as slack://…"
 ADD = "git config --add gitgate.notify desktop"
+
+# The ways of telling somebody, by the first word of their address: a new one is a file, and a line here.
+CHATS = ChatChannel()
+IN_ORDER: tuple[Channel, ...] = (
+    DesktopChannel(),
+    CommandChannel(),
+    WebhookChannel(),
+    CHATS,
+)
+CHANNELS: dict[str, Channel] = {one.kind: one for one in IN_ORDER}
 
 
 @dataclass(frozen=True)
@@ -214,3 +227,11 @@ def clue(text: str) -> str:
     return one_line(re.split(r"://|\s", text, maxsplit=1)[0], 30) + (
         "…" if re.search(r"://|\s", text) else ""
     )
+
+
+def split_address(text: str) -> tuple[Channel | None, str]:
+    """The way that an address names, and what stands behind that word; a chat's address is all of it."""
+    word, _, rest = text.strip().partition(" ")
+    if "://" in word:
+        return CHATS, text.strip()
+    return (CHANNELS.get(word) if word != CHATS.kind else None), rest.strip()

@@ -11,9 +11,8 @@ from gitgate.acts.asking import AskWishes, ask
 from gitgate.model.gate import Gate, Option, Outcome, Question
 from gitgate.policy.book import load_book
 from gitgate.questions.drafts import Draft
-from gitgate.surfaces.notify.addresses import Recipient
+from gitgate.surfaces.notify.addresses import CHANNELS, Recipient
 from gitgate.surfaces.notify.channel import Endpoint
-from gitgate.surfaces.notify.channels import CHANNELS
 from gitgate.surfaces.notify.events import (
     concerns,
     inert,

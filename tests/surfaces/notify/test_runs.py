@@ -10,7 +10,7 @@ import pytest
 
 from gitgate.flows.journal import begin_run, stop_run, take_run
 from gitgate.record.runs import Run
-from gitgate.surfaces.notify.channels import CHANNELS
+from gitgate.surfaces.notify.addresses import CHANNELS
 from support.resuming import Clock, Seat
 
 from .conftest import Listener, send
