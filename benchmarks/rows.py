@@ -43,7 +43,15 @@ def list_large(room: Path) -> list[Row]:
         rows.append(
             ratio(f"list, {count:,} gates, {kind}", ours, start + refs, 1.5, "git for-each-ref + start-up")
         )
-    return rows
+    index = place / ".git" / "gitgate" / "index.sqlite"
+    cold, warm = side_by_side(
+        [
+            lambda: (index.unlink(missing_ok=True), run([COMMAND, "list"], place)),
+            lambda: run([COMMAND, "list"], place),
+        ],
+        7,
+    )
+    return [*rows, ratio(f"list, {count:,} gates, its index lost", cold, warm, 2, "with its index")]
 
 
 def stats_closed(room: Path) -> list[Row]:

@@ -18,6 +18,7 @@ from ..text import times
 
 if TYPE_CHECKING:
     from ..store.git.process import Piped, Started
+    from ..store.records.index import Index
     from ..store.records.records import Records
 
 
@@ -39,7 +40,10 @@ class Desk:
     hosts: dict[str, str] = field(default_factory=dict, repr=False)
     """What ssh means by names of hosts. To look one up may run what the person's own configuration of ssh names: once."""
     reader: Piped | None = field(default=None, repr=False)
+    told: list[str] = field(default_factory=list, repr=False)
+    """What was not as it should be, and is no reason to fail: for whoever reads along."""
     _records: Records | None = field(default=None, repr=False)
+    _index: Index | None = field(default=None, repr=False)
 
     @property
     def records(self) -> Records:
@@ -52,16 +56,27 @@ class Desk:
             self._records = Records(self.repo, open_objects(self.repo, bulk=self.bulk, reader=reader))
         return self._records
 
+    @property
+    def index(self) -> Index:
+        """Imported at first need: it costs more than it saves where there are few gates."""
+        if self._index is None:
+            from ..store.records.index import Index
+
+            self._index = Index(self.repo.index, self.repo.zero)
+        return self._index
+
     def work_in_bulk(self) -> None:
         """There is more to read than it costs to import pygit2."""
         self.close()
         self.bulk = True
 
     def close(self) -> None:
-        """End what reads objects; whoever reads more begins anew."""
+        """End what reads objects, and write what was learnt of many; whoever reads more begins anew."""
         if self._records is not None:
             self._records.objects.close()
             self._records = None
+        if self._index is not None and (trouble := self._index.close()):
+            self.told.append(trouble)
 
     @property
     def now(self) -> str:

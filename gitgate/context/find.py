@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from ..errors import AmbiguousGate, IllegalEvent, UnknownGate
 from ..model import states
@@ -14,6 +15,8 @@ from .remotes import never_synced, remote_of
 
 LISTING = "git gate list"
 SYNC = "git gate sync"
+# From so many on it takes less time to load SQLite and to read the index than to read the commits.
+MANY = 500
 
 
 def find_tip(desk: Desk, given: str | None, *, waiting: str = "waits for an answer") -> tuple[str, str]:
@@ -114,3 +117,37 @@ def summaries(desk: Desk) -> Iterator[Summary]:
     tips = desk.refs.tips()
     for run in tips.runs():
         yield from read_summaries(run, tips.mark, OPEN)
+
+
+def all_summaries(desk: Desk) -> list[Summary]:
+    """The same at once, for lists and figures. Of many, what the index has of their commits is not read again."""
+    if pays(how_many(desk.repo.index)):
+        from ..store.records.index import read_open
+
+        return read_open(desk.index, desk.refs)
+    found = list(summaries(desk))
+    if pays(len(found)):
+        from ..store.records.index import TIPS, rows_of
+
+        desk.index.replace(TIPS, rows_of(desk.index, found))
+    return found
+
+
+def how_many(index: Path) -> int:
+    """How many open gates the index knows, without loading SQLite: its own number for such things, in the file's head."""
+    try:
+        with index.open("rb") as file:
+            return int.from_bytes(file.read(64)[60:], "big")
+    except OSError:
+        return 0
+
+
+def pays(count: int) -> bool:
+    """Whether the index saves more than it costs for so many gates. Some builds of Python come without SQLite."""
+    if count < MANY:
+        return False
+    try:
+        import sqlite3  # noqa: F401
+    except ImportError:
+        return False
+    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..context.desk import Desk
-from ..context.find import summaries
+from ..context.find import all_summaries, pays
 from ..document.values import dataclass
 from ..errors import GateError
 from ..model.people import same
@@ -58,7 +58,7 @@ def list_gates(desk: Desk, chosen: Filter) -> list[Summary]:
         [],
         [
             settled_summary(desk, summary) if summary.deadline and overdue(summary, now) else summary
-            for summary in summaries(desk)
+            for summary in all_summaries(desk)
         ],
     )
     if desk.heard:
@@ -162,7 +162,7 @@ def settled_summary(desk: Desk, summary: Summary) -> Summary:
         gate = act(desk, desk.records.load(summary.id, summary.tip))
     except GateError:
         return summary
-    return summary_of(gate.id, gate.tip, desk.records.commit(gate.tip).message)
+    return last_summary(desk, gate.id, gate.tip)
 
 
 def archived(desk: Desk, chosen: Filter) -> list[Summary]:
@@ -170,12 +170,18 @@ def archived(desk: Desk, chosen: Filter) -> list[Summary]:
     from .archived import archived_tips
 
     still_open = desk.refs.under(OPEN)  # a fold that was cut short has archived a gate and not yet closed it
-    found = [
-        summary_of(gate, tip, desk.records.commit(tip).message)
-        for gate, tip in archived_tips(desk)
-        if OPEN + gate not in still_open
-    ]
+    tips = [(gate, tip) for gate, tip in archived_tips(desk) if OPEN + gate not in still_open]
+    if pays(len(tips)):
+        from ..store.records.index import archived_summaries
+
+        found = archived_summaries(desk.index, tips, lambda gate, tip: last_summary(desk, gate, tip))
+    else:
+        found = [last_summary(desk, gate, tip) for gate, tip in tips]
     return by_pressure([summary for summary in found if chosen.keeps(summary)])
+
+
+def last_summary(desk: Desk, gate: str, tip: str) -> Summary:
+    return summary_of(gate, tip, desk.records.commit(tip).message)
 
 
 def by_branch(found: Sequence[Summary]) -> dict[str, list[Summary]]:

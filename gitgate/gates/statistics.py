@@ -1,24 +1,26 @@
 """Gates: how many wait, how long people take, who answers through what, and what comes of it. From Git alone.
 
 What waits is told by its tip, as for a list. Of the others the commits are read, by one git process: each says which event
-it is, when it was and whose. As in a list the messages count, not the folded records; `verify` says where they differ.
+it is, when it was and whose. As in a list the messages count, not the folded records; `verify` says where they differ. Of
+many, the index has what was reckoned of each record before: by the commit that it ends at, it is always the same.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..context.desk import Desk
-from ..context.find import summaries
+from ..context.find import all_summaries, pays
 from ..errors import GateError
-from ..model.states import AWAITING
+from ..model.states import AWAITING, is_id
 from ..text import times
 
-# One commit: its id, when it was written and by whom, and the message.
-FORMAT = "--format=tformat:%H%x09%at%x09%an <%ae>%n%B%x00"
+# One commit: its id, its parents, when it was written and by whom, and the message.
+FORMAT = "--format=tformat:%H%x09%P%x09%at%x09%an <%ae>%n%B%x00"
 EVENT = re.compile(r"Hitl-Gate: (\S+)\nHitl-Event: (\S+)\n")
 TRAILER = re.compile(r"^Hitl-([A-Za-z-]+): (.*)$", re.MULTILINE)
 # Of an answer's file two lines, as they are always written; a record has one reader, which would take seconds for thousands.
@@ -26,6 +28,7 @@ VIA = re.compile(rb"^via: ([a-z][a-z0-9-]{0,40})$", re.MULTILINE)
 WHO = re.compile(rb"^by: (.{1,1000})$", re.MULTILINE)
 USUAL_VIA = "cli"
 NOBODY = "nobody"
+NOWHERE = "-"
 BY = ("agent", "person", "type", "branch")
 
 
@@ -45,6 +48,8 @@ class GateFacts:
     late: int = 0
     failed_resumes: int = 0
     expired: bool = False
+    complete: bool = False
+    """The whole record was read, and nothing else was counted: it can be kept."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +98,62 @@ def facts(desk: Desk) -> list[GateFacts]:
     found: list[GateFacts] = []
     tips: dict[str, str] = {}
     waiting: set[str] = set()
-    for one in summaries(desk):
+    for one in all_summaries(desk):
         if one.state == AWAITING:
             waiting.add(one.id)
             found.append(GateFacts(one.agent, one.type, one.branch, seconds_at(one.at), AWAITING))
         elif one.state != "broken":
             tips[one.tip] = one.id
     tips |= {tip: gate for gate, tip in archived_tips(desk) if tip and gate not in waiting}
-    return [*found, *read_chains(desk, tips)]
+    return [*found, *(known_facts(desk, tips) if pays(len(tips)) else read_chains(desk, tips).values())]
+
+
+def known_facts(desk: Desk, tips: Mapping[str, str]) -> Iterator[GateFacts]:
+    """The same as `read_chains`, of whose records the index has most."""
+    from ..store.records.index import RECORDS
+
+    kept = desk.index.known(RECORDS)
+    ends = Counter(tips.values())  # a fold that was cut short may leave a gate two: they are counted together
+    known = ((tip, kept.get(f"{gate}\t{tip}".encode())) for tip, gate in tips.items() if ends[gate] == 1)
+    rows = {tip: row for tip, row in known if row}
+    yield from map(facts_in, rows.values())
+    missing = {tip: gate for tip, gate in tips.items() if tip not in rows}
+    fresh = read_chains(desk, missing)
+    yield from fresh.values()
+    asked = [(gate, tip, fresh[gate]) for tip, gate in missing.items() if gate in fresh]
+    desk.index.learn(RECORDS, [row for one in asked if (row := row_of_facts(*one))])
+    desk.index.drop_dead(RECORDS, list(rows.values()))
+
+
+def row_of_facts(gate: str, tip: str, one: GateFacts) -> bytes:
+    """A line for the index; empty where it is not to be kept."""
+    texts = (gate, tip, one.agent, one.type, one.branch, one.state, one.verdict, one.person, one.via)
+    numbers = (one.asked, one.late, one.failed_resumes, int(one.expired), one.seconds)
+    row = "\t".join([*texts, *("" if number is None else repr(number) for number in numbers)])
+    plain = is_id(gate) and row.count("\t") == len(texts) + len(numbers) - 1
+    return row.encode("utf-8", "surrogatepass") if plain and one.complete else b""
+
+
+def facts_in(row: bytes) -> GateFacts:
+    _, _, agent, type_, branch, state, verdict, person, via, *numbers = row.decode(
+        "utf-8", "surrogatepass"
+    ).split("\t")
+    asked, late, failed, expired, seconds = numbers
+    return GateFacts(
+        agent,
+        type_,
+        branch,
+        float(asked),
+        state,
+        verdict,
+        person,
+        via,
+        int(seconds) if seconds else None,
+        int(late),
+        int(failed),
+        expired == "1",
+        complete=True,
+    )
 
 
 def seconds_at(said: str) -> float:
@@ -110,16 +163,17 @@ def seconds_at(said: str) -> float:
         return 0.0
 
 
-def read_chains(desk: Desk, tips: Mapping[str, str]) -> Iterator[GateFacts]:
-    """The gates whose records end at these commits."""
+def read_chains(desk: Desk, tips: Mapping[str, str]) -> dict[str, GateFacts]:
+    """By gate, of those whose records end at these commits."""
     if not tips:
-        return
+        return {}
     gates: dict[str, GateFacts] = {}
     answers: dict[str, tuple[str, float, str]] = {}
+    next_ones = {gate: tip for tip, gate in tips.items()}
     walk = ("log", "--first-parent", "--no-show-signature", "--stdin", FORMAT)
     for commit in desk.repo.git.records(*walk, input="".join(f"{tip}\n" for tip in tips).encode()):
         head, _, message = commit.partition("\n")
-        oid, at, who = head.split("\t", 2)
+        oid, parents, at, who = head.split("\t", 3)
         last = message.rstrip("\n").rpartition("\n\n")[2]
         found = EVENT.match(last)
         if found is None:
@@ -131,12 +185,17 @@ def read_chains(desk: Desk, tips: Mapping[str, str]) -> Iterator[GateFacts]:
         count_event(one, event)
         if event == "answered":
             answers[gate] = (oid, float(at), who)
+        # One commit after the other, from the one that it ends at to the one that opened it: else something is missing or too much.
+        in_line = next_ones.get(gate) == oid
+        next_ones[gate] = parents.partition(" ")[0] if in_line else NOWHERE
+        one.complete = in_line and event == "opened" and not parents
     said_by = read_answers(desk, [oid for oid, _, _ in answers.values()])
     for gate, (oid, answered, author) in answers.items():
         one = gates[gate]
         who, one.via = said_by.get(oid, ("", USUAL_VIA))
         one.person, one.seconds = who or author, max(0, int(answered - one.asked))
-    yield from (one for one in gates.values() if one.state)
+        one.complete = one.complete and oid in said_by
+    return {gate: one for gate, one in gates.items() if one.state}
 
 
 def read_tip(one: GateFacts, said: Mapping[str, str]) -> None:

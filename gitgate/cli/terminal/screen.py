@@ -103,9 +103,9 @@ class Screen:
         self.pulse.stop()
         while self.desks:
             desk = self.desks.pop()
-            for words in desk.settings.warnings:
-                self.warn(f"warning: {words}")
             desk.close()
+            for words in [*desk.settings.warnings, *desk.told]:
+                self.warn(f"warning: {words}")
 
     def emit(self, name: str, fields: Mapping[str, object], text: str) -> None:
         """The result: one JSON object, or text."""

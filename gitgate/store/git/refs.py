@@ -280,8 +280,7 @@ class Tips:
         self.mark = os.urandom(12).hex().encode()
         names = "--format=%(objectname) %(refname)"
         self.refs = git.pipe("for-each-ref", names, folder.rstrip("/"), stdin=subprocess.DEVNULL)
-        form = f"{self.mark.decode()} %(rest) %(objecttype) %(objectsize) %(objectname)"
-        self.objects = git.pipe("cat-file", "--buffer", f"--batch={form}", stdin=self.refs.stdout)
+        self.objects = git.pipe("cat-file", "--buffer", batch_form(self.mark), stdin=self.refs.stdout)
         if self.refs.stdout is not None:
             self.refs.stdout.close()
         widen(self.objects.stdout)
@@ -295,22 +294,17 @@ class Tips:
                 rest += chunk
                 cut = rest.rfind(self.mark, max(known, 0))
                 if cut > 0:
-                    yield self.checked(rest[:cut])
+                    yield checked_run(rest[:cut], self.mark)
                     rest = rest[cut:]
                 elif len(rest) > MOST_TIP:
                     rest = rest[:KEPT] + rest[-len(self.mark) :]
             if rest:
-                yield self.checked(rest)
+                yield checked_run(rest, self.mark)
             codes = [self.refs.wait(), self.objects.wait()]
         finally:
             self.close()
         if any(codes):
             raise GitFailed(f"git failed to list the gates: exit {max(codes)}", status=max(codes))
-
-    def checked(self, run: bytes) -> bytes:
-        if not run.startswith(self.mark):
-            raise absent(run)
-        return run
 
     def close(self) -> None:
         """Also before all was read: nobody waits for the rest."""
@@ -320,6 +314,18 @@ class Tips:
                 running.wait()
         if self.objects.stdout is not None:
             self.objects.stdout.close()
+
+
+def batch_form(mark: bytes) -> str:
+    """How `cat-file` is to print tips: before each a line that begins with the mark. Asked with `COMMIT REF`."""
+    return f"--batch={mark.decode()} %(rest) %(objecttype) %(objectsize) %(objectname)"
+
+
+def checked_run(run: bytes, mark: bytes) -> bytes:
+    """What it printed, where its first tip was there."""
+    if not run.startswith(mark):
+        raise absent(run)
+    return run
 
 
 def widen(pipe: IO[bytes] | None) -> None:

@@ -46,6 +46,11 @@ class Repository:
         """What this account keeps for itself here (logs, locks, caches); shared by the worktrees, never pushed."""
         return own_folder(self.common_dir / "gitgate")
 
+    @property
+    def index(self) -> Path:
+        """The file with what was read of many gates' commits (`store.records.index`)."""
+        return self.state_dir / "index.sqlite"
+
 
 def own_folder(folder: Path) -> Path:
     """`folder` for the account that made it; for each other account a folder of its own beside it.
