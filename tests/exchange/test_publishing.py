@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gitgate.acts.asking import ask
+from gitgate.acts.asking import AskWishes, ask
 from gitgate.acts.remarks import comment
 from gitgate.acts.reporting import events_of_all, gate_status, overall_status, roster
 from gitgate.claims.claiming import claim
+from gitgate.context.machine import Presence, note_presence, presence_file
 from gitgate.errors import AmbiguousGate, Failure, PushRefused
 from gitgate.exchange import merging, publishing
 from gitgate.exchange.publishing import publish
 from gitgate.exchange.syncing import sync
 from gitgate.gates.archived import archived_gates, load_archived
 from gitgate.gates.leases import stalled
+from gitgate.gates.listing import Filter, list_gates
 from gitgate.model.gate import Gate, Question
 from gitgate.policy.ruling import marks
 from gitgate.questions.drafts import Draft
@@ -261,3 +264,25 @@ def test_a_signature_whose_commit_is_not_here(ann: Seat) -> None:
     last = gate.history[-1]
     elsewhere = replace(last, parents=(*last.parents, "1" * 40))
     assert marks(ann.desk, [replace(gate, history=(*gate.history[:-1], elsewhere))]) == {}
+
+
+def test_whose_process_runs_is_active_and_whose_has_ended_is_gone(alone: Seat) -> None:
+    """When nothing of theirs waits. One that asked elsewhere is idle, as far as anybody knows here; each since its first question."""
+    draft = Draft((Question("answer", "Which?", "text"),), agent="scripted")
+    first = alone.answer(ask(alone.desk, draft, AskWishes()).gate)
+
+    def told() -> tuple[str, str, int]:
+        (known,) = roster(alone.desk, list_gates(alone.desk, Filter(all=True)))
+        return known.state, known.started_at, known.questions
+
+    at = first.opened.asked.at
+    presence_file(alone.desk).unlink()  # as in a clone that it was not asked from
+    assert told() == ("idle", at, 1)
+    with subprocess.Popen(["sleep", "60"]) as running:
+        present = Presence(first.id, "scripted", "scripted", "", "/here", "", running.pid, "", "", at)
+        note_presence(alone.desk, present)
+        assert told() == ("active", at, 1)
+        running.kill()
+    assert told() == ("gone", at, 1)
+    ask(alone.desk, draft, AskWishes())
+    assert told() == ("waiting", at, 2)

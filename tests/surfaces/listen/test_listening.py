@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.surfaces.listen.listening import QuestionListener, is_elsewhere, kind_of_mount, open_post
+from support import PATIENCE
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
 from support.testbed.terminal import Terminal
@@ -251,6 +253,50 @@ def test_only_news_are_told_where_no_dialog_is_wanted(listen: Listen, cli: Comma
         "ended",
     ]
     assert [line["id"] for line in lines if line["event"] == "queued"] == [gate]
+
+
+def test_several_agents_at_once_each_hear_their_own_answer(
+    listen: Listen, zenity: FakeZenity, cli: Command, set_up: Clone
+) -> None:
+    """Scripts that begin together, one listener: one dialog at a time, and what is answered reaches whoever asked that."""
+    cli("init", "--script", "--no-resume", "-q", code=0)
+    # Only one dialog is there at a time: a second one would find the folder, and answer nothing.
+    zenity.does(
+        f'mkdir "$0.d/only" || exit 7; {READ}; for word in "$@"; do case $word in --text=*) printf "to %s" "$word" ;; esac; done; rmdir "$0.d/only"'
+    )
+    running = listen(**zenity.env)
+    asking = [
+        subprocess.Popen(
+            ["./scripts/ask-human.sh", f"Question {name}?"],
+            cwd=set_up.path,
+            env={**os.environ, "ASK_HUMAN_AGENT": name},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for name in ("one", "two", "three")
+    ]
+    said = [each.communicate(timeout=PATIENCE)[0] for each in asking]
+    assert [
+        (each.returncode, f"Question {name}?" in out)
+        for each, out, name in zip(asking, said, ("one", "two", "three"), strict=True)
+    ] == [(0, True)] * 3
+    assert len(set(said)) == len(zenity.shown) == 3
+    assert all(f"[{name}] answered: " in running.text for name in ("one", "two", "three"))
+
+
+def test_what_cannot_be_read_hides_nothing_else(
+    listen: Listen, zenity: FakeZenity, cli: Command, set_up: Clone
+) -> None:
+    """A gate's name on something that is none: the others are asked, and the listener goes on."""
+    running = listen(**zenity.env)
+    zenity.does(f"{READ}; echo this")
+    set_up.git("update-ref", "refs/hitl/open/7k2fw3x9ab", "HEAD")
+    gate = asked(cli, "Which?", "--agent", "backend")
+    running.expect("[backend] answered: this")
+    assert cli("check", gate, code=0).line == "this"
+    assert running.process.poll() is None
+    assert "7k2fw3" in cli("list", code=0).out
 
 
 def test_several_repositories_have_one_queue(
