@@ -16,8 +16,9 @@ from ..gates.lineage import followed
 from ..model.conversation import SavedSession
 from ..model.gate import Gate
 from ..model.people import is_robot, login_of
+from ..model.states import is_id
 from ..questions.drafts import Draft
-from ..store.git.refs import OPEN
+from ..store.git.refs import OPEN, RUNS
 
 if TYPE_CHECKING:
     from ..agents.agent import Agent
@@ -60,7 +61,7 @@ def session_of_draft(desk: Desk, draft: Draft) -> SavedSession | None:
 def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None, branch: str | None = None) -> None:
     """What this machine alone knows of the asker, so that it can be resumed in its place, and told from others."""
     from ..context.machine import Presence, note_presence
-    from ..gates.lineage import stands_here
+    from ..gates.lineage import served_in, stands_here
 
     note_presence(
         desk,
@@ -76,7 +77,7 @@ def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None, branch: s
             boot="",
             at=gate.opened.asked.at,
             branch=branch or "",
-            trusted=all(stand.trusted for stand in stands_here(desk)),
+            trusted=all(stand.trusted for stand in stands_here(desk)) and served_in(desk.repo) is None,
             flags=flags_of(desk, saved) if saved else (),
         ),
     )
@@ -138,15 +139,33 @@ class Requester:
 
 def requester(desk: Desk) -> Requester:
     """Whoever started the job; else the person at this machine. A question that follows another is asked for the same
-    person as that one: who answered only let their agent go on.
+    person as that one, and a run's for whoever began it: who answered, or woke it, only let their agent go on.
     """
     here, started = desk.settings.identity(), started_by(desk)
     before = followed(desk)
-    if before is not None:
-        asked = before.opened.asked
+    first = Requester(before.opened.asked.by, before.opened.asked.logins) if before else began_run(desk)
+    if first is not None:
         nobody = not here or is_robot(here) or started  # what commits there is no person
-        return Requester((asked.by if nobody else "") or here, asked.logins)
+        return Requester((first.by if nobody else "") or here, first.logins)
     return Requester(started[0], logins_of(started)) if started else Requester(here)
+
+
+def began_run(desk: Desk) -> Requester | None:
+    """Whoever began the run whose step asks, where that was elsewhere."""
+    from ..agents.flow import RUN
+
+    run = desk.settings.env.get(RUN, "")
+    tip = desk.refs.get(RUNS + run) if is_id(run) else None
+    if tip is None:
+        return None
+    from ..gates.starting import began_here
+    from ..store.records.journal import Journals
+
+    if began_here(desk, run):
+        return None
+    started = Journals(desk.repo, desk.records).load(run, tip).started
+    logins = started.said.get("logins")
+    return Requester(started.text("by"), tuple(map(str, logins)) if isinstance(logins, list) else ())
 
 
 def started_by(desk: Desk) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ EXPORTED_RUN = f"refs/gitgate/+export/{RUNS.replace('/', '-')}"
 HAS_CHILDREN = {"children": "runs"}
 """In the start of a run whose calls of other flows are runs; in one that began before there were any, they are branches."""
 OF_THE_START = (
-    *("by", "host", "directory", "version", "python", "file", "code", "path", "branch", "lock"),
+    *("by", "logins", "host", "directory", "version", "python", "file", "code", "path", "branch", "lock"),
     *HAS_CHILDREN,
 )
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, cast
 
+from ..acts.askers import requester
 from ..acts.asking import AskWishes, take_work
 from ..context.desk import Desk
 from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
@@ -357,11 +358,13 @@ def shown_input(given: Mapping[str, Any]) -> Any:
     return given["args"][0] if len(given["args"]) == 1 and not given["kwargs"] else given
 
 
-def who_starts(desk: Desk) -> dict[str, str]:
+def who_starts(desk: Desk) -> dict[str, Any]:
     from ..context.machine import host_name
 
+    person = requester(desk)
     return {
-        "by": desk.settings.identity(),
+        "by": person.by,
+        **({"logins": list(person.logins)} if person.logins else {}),
         "host": host_name(),
         "directory": str(desk.repo.place),
         **what_runs_it(desk),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from gitgate.cli.jobs.steps import ROBOT
+from gitgate.context.desk import open_desk
+from gitgate.context.machine import find_presence
 from support.flowing import Actors
 from support.resuming import until
 from support.testbed.command import Command
@@ -162,6 +166,8 @@ class Woken:
         script.write_text(COMMITS)
         script.chmod(0o755)
         server.git("config", "gitgate.agent.coder.start", str(script))
+        for key, value in zip(("name", "email"), ROBOT, strict=True):  # no person's account
+            server.git("config", f"user.{key}", value)
         self.ann.git("switch", "-qc", "feature")
         self.ann.commit("Ann's own", own="1\n")
         self.ann.git("push", "-q", "origin", "feature")
@@ -197,7 +203,14 @@ def test_what_agents_commit_on_the_server_is_on_the_branch_of_the_run(woken: Wok
     woken.sends("built", "waiting_human", 5)
     assert woken.fetched()[:3] == ["Commit 2", "Commit 1", "Ann's own"]
     gate = awaited(cli, woken.bob)
-    assert cli("show", gate, "--json", cwd=woken.bob.path, code=0).json["work"]["branch"] == "feature"
+    asked = cli("show", gate, "--json", cwd=woken.bob.path, code=0).json
+    assert asked["work"]["branch"] == "feature"
+    assert (
+        asked["asked"]["by"] == woken.ann.git("var", "GIT_AUTHOR_IDENT").rpartition(" ")[0].rpartition(" ")[0]
+    )
+    presence = find_presence(open_desk(woken.server.path, dict(os.environ)), gate)
+    assert presence is not None
+    assert not presence.trusted  # its work came from elsewhere
     cli("respond", gate, "--approve", cwd=woken.bob.path, code=0)
     until(lambda: stands(cli, woken.bob, woken.run, gate, "sleeping"))
     assert woken.fetched()[:4] == ["Commit 3", "Commit 2", "Commit 1", "Ann's own"]
