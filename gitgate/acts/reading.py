@@ -96,3 +96,21 @@ def find_archived(desk: Desk, given: str | None) -> Gate | None:
     from ..gates.archived import load_archived
 
     return load_archived(desk, given.strip().lower())
+
+
+def what_became(gate: Gate) -> str:
+    """In one line, of a gate that waits no more: by whom, and what they said."""
+    from ..text.display import one_line
+
+    name = f"gate {gate.id[:6]}"
+    if gate.answer is not None:
+        from ..questions.answers import printed
+        from ..text.display import one_line
+
+        answer = gate.answer.answer
+        by = answer.by.partition(" <")[0] or "nobody (its default)"
+        return one_line(f"{name} was answered by {by}: {printed(gate.opened.questions, answer)}", 300)
+    if gate.closing is not None:
+        by = gate.closing.by.partition(" <")[0]
+        return one_line(f"{name} was {gate.state}{f' by {by}' if by else ''}: {gate.closing.text}", 300)
+    return f"{name} is {gate.state} now"

@@ -6,6 +6,7 @@ Light on purpose: usually nothing is new, and then no record is read. What diffe
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
 from ..context.find import find_tip
@@ -16,6 +17,10 @@ from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN, RUNS
 from ..store.remote.remote import tracking_base
 from . import OVERTAKEN, Sides, Synced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 NEWS_TIMEOUT = 10  # seconds that a person waits who only wants to see one gate
 
@@ -100,6 +105,48 @@ def look_for_news(desk: Desk, known: Freshness, within: float) -> Freshness:
         return Freshness(known.remote, known.at, trouble=silent.message)
     desk.heard = within
     return Freshness(known.remote, desk.clock(), heard)
+
+
+NEWS_EVERY = 1.0
+NEWS_AT_MOST_EVERY = 60.0
+
+
+@dataclass(frozen=False)
+class RemoteNews:
+    """News of one repository's remote for whoever stays: less often where it is slow, and much less where it is silent."""
+
+    place: Path
+    ask_at: float = 0.0
+    pause: float = 0.0
+    remote: bool = True
+    trouble: str = ""
+
+    def hear(self, open_desk: Callable[[Path], Desk], monotonic: Callable[[], float]) -> str:
+        """Ask once; what is worth saying of that: that it is silent now, or answers again."""
+        begun = monotonic()
+        trouble = ""
+        try:
+            desk = open_desk(self.place)
+            try:
+                known = freshness(desk)
+                self.remote = known is not None and desk.settings.span("fresh") > 0
+                if known is not None and self.remote:
+                    trouble = look_for_news(desk, known, NEWS_TIMEOUT).trouble
+            finally:
+                desk.close()
+        except (GateError, OSError) as failed:
+            trouble = str(failed)
+        took = monotonic() - begun
+        if trouble:
+            self.pause = min(NEWS_AT_MOST_EVERY, max(4 * NEWS_EVERY, 2 * self.pause))
+        else:
+            self.pause = max(NEWS_EVERY, 2 * took)
+        self.ask_at = monotonic() + self.pause
+        if trouble == self.trouble:
+            return ""
+        self.trouble = trouble
+        name = self.place.name
+        return f"{name}: no news of its remote: {trouble}" if trouble else f"{name}: its remote answers again"
 
 
 def bring_home(desk: Desk, remote: str) -> Synced:

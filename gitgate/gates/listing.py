@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
 from ..context.find import all_summaries, pays
@@ -11,7 +12,12 @@ from ..errors import GateError
 from ..model.people import same
 from ..model.states import run_status
 from ..record.headline import Summary, by_pressure, summary_of
-from ..store.git.refs import OPEN, RUNS
+from ..store.git.refs import LEASES, OPEN, RUNS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..store.git.repository import Repository
 
 NEEDS_A_PERSON = ("awaiting", "failed", "stalled")
 MOST_LOOKED_INTO = 50
@@ -190,3 +196,17 @@ def by_branch(found: Sequence[Summary]) -> dict[str, list[Summary]]:
     for summary in found:
         tree.setdefault(summary.branch, []).append(summary)
     return tree
+
+
+def fingerprint(repo: Repository) -> tuple[int, ...]:
+    """Differs as soon as a ref of ours has moved or an agent has asked here: no process is started to see that."""
+    top = repo.common_dir
+    watched = [top / OPEN, top / RUNS, top / LEASES, top / "packed-refs", top / "reftable" / "tables.list"]
+    return tuple(map(changed_at, [*watched, repo.state_dir / "asked.jsonl", repo.state_dir / "places"]))
+
+
+def changed_at(place: Path) -> int:
+    try:
+        return place.stat().st_mtime_ns
+    except OSError:
+        return 0

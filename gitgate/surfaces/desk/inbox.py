@@ -21,8 +21,6 @@ from ...record.headline import Summary, by_pressure
 from ...render.letter import answers, head, letter, proposed, question_part, remarks, section, work_part
 from ...render.runs import run_page, run_rows, run_shape
 from ...render.table import paint, table
-from ...store.git.refs import LEASES, OPEN, RUNS
-from ...store.git.repository import Repository
 from ...text.display import clip, neutral, one_line, wrap
 
 VIEWS = ("gates", "runs", "agents")
@@ -105,20 +103,6 @@ def shape_of_run(desk: Desk, name: str) -> Mapping[str, Any] | None:
     except GateError:
         return None
     return run_shape(run, asked_at(desk, run.waits_for))
-
-
-def fingerprint(repo: Repository) -> tuple[int, ...]:
-    """Differs as soon as a ref of ours has moved or an agent has asked here: no process is started to see that."""
-    top = repo.common_dir
-    watched = [top / OPEN, top / RUNS, top / LEASES, top / "packed-refs", top / "reftable" / "tables.list"]
-    return tuple(map(changed_at, [*watched, repo.state_dir / "asked.jsonl", repo.state_dir / "places"]))
-
-
-def changed_at(place: Path) -> int:
-    try:
-        return place.stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 @dataclass
@@ -329,18 +313,3 @@ def read_run(desk: Desk, name: str, cells: int, *, color: bool) -> tuple[Mapping
     """A run with its steps: glyph, agent, how long it took."""
     shape = details_of(desk, find_run(desk, name))
     return shape, tuple(run_page(shape, desk.clock(), cells, color=color).split("\n"))
-
-
-def what_became(gate: Gate) -> str:
-    """In one line, of a gate that waits no more: by whom, and what they said."""
-    name = f"gate {gate.id[:6]}"
-    if gate.answer is not None:
-        from ...questions.answers import printed
-
-        answer = gate.answer.answer
-        by = answer.by.partition(" <")[0] or "nobody (its default)"
-        return one_line(f"{name} was answered by {by}: {printed(gate.opened.questions, answer)}", 300)
-    if gate.closing is not None:
-        by = gate.closing.by.partition(" <")[0]
-        return one_line(f"{name} was {gate.state}{f' by {by}' if by else ''}: {gate.closing.text}", 300)
-    return f"{name} is {gate.state} now"

@@ -201,8 +201,7 @@ class DeskServices(App[None]):
 
     def tell_by_whom(self, place: Path, gate: str, about: str) -> None:
         """Somebody was first: who, and what they said."""
-        from ...acts.reading import find_gate
-        from .inbox import what_became
+        from ...acts.reading import find_gate, what_became
 
         try:
             desk = self.open_desk(place)

@@ -25,32 +25,31 @@ from ...context.machine import (
     keep_listening,
 )
 from ...errors import GateError
-from ...exchange.syncing import NEWS_TIMEOUT, freshness, look_for_news
+from ...exchange.syncing import RemoteNews
+from ...gates.listing import fingerprint
 from ...resumption.calls import hand_on, wake_due
 from ...store.git.repository import Repository
-from .inbox import RepositoryState, fingerprint, read_repository
+from .inbox import RepositoryState, read_repository
 
 POLL = 0.4
 AT_LEAST_EVERY = 20.0  # deadlines pass, and runners fall silent, without any ref that moves
-NEWS_EVERY = 1.0
-NEWS_AT_MOST_EVERY = 60.0
 TELL_EVERY = 5.0
 
 
 @dataclass
 class WatchedPlace:
-    """A repository: how it looked when it was read, and when its remote is to be asked again. `held`: the lock of the desk there."""
+    """A repository: how it looked when it was read, and the news of its remote. `held`: the lock of the desk there."""
 
     place: Path
     repo: Repository | None = None
     seen: tuple[int, ...] = ()
     read_at: float = float("-inf")
-    ask_at: float = 0.0
-    pause: float = 0.0
-    remote: bool = True
-    trouble: str = ""
     held: int | None = None
     attend_at: float = 0.0
+    news: RemoteNews = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.news = RemoteNews(self.place)
 
 
 @dataclass
@@ -146,31 +145,11 @@ class InboxWatch:
     def hearing(self) -> None:
         while not self.over.wait(POLL / 2):
             for watched in self._watched:
-                if watched.remote and not self.over.is_set() and self.monotonic() >= watched.ask_at:
+                news = watched.news
+                if news.remote and not self.over.is_set() and self.monotonic() >= news.ask_at:
                     self.hear(watched)
 
     def hear(self, watched: WatchedPlace) -> None:
-        """Ask its remote once. The next time comes later where it is slow, and much later where it is silent."""
-        begun = self.monotonic()
-        trouble = ""
-        try:
-            desk = self.open_desk(watched.place)
-            try:
-                known = freshness(desk)
-                watched.remote = known is not None and desk.settings.span("fresh") > 0
-                if known is not None and watched.remote:
-                    trouble = look_for_news(desk, known, NEWS_TIMEOUT).trouble
-            finally:
-                desk.close()
-        except (GateError, OSError) as failed:
-            trouble = str(failed)
-        took = self.monotonic() - begun
-        if trouble:
-            watched.pause = min(NEWS_AT_MOST_EVERY, max(4 * NEWS_EVERY, 2 * watched.pause))
-        else:
-            watched.pause = max(NEWS_EVERY, 2 * took)
-        watched.ask_at = self.monotonic() + watched.pause
-        if trouble != watched.trouble:
-            watched.trouble = trouble
-            back = f"{watched.place.name}: its remote answers again"
-            self.say(f"{watched.place.name}: no news of its remote: {trouble}" if trouble else back)
+        """Ask its remote once."""
+        if words := watched.news.hear(self.open_desk, self.monotonic):
+            self.say(words)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...acts.answering import check_amendable
-from ...acts.reading import find_gate
+from ...acts.reading import find_gate, what_became
 from ...acts.reporting import events_of_all
 from ...context.desk import Desk
 from ...context.desk import open_desk as opened
@@ -110,7 +110,6 @@ class AskedQuestion:
 
     question: Question
     shape: Mapping[str, Any]
-    legend: str
     controls: tuple[FilledControl, ...]
 
 
@@ -128,6 +127,7 @@ class LetterShown:
     diff: str
     diff_trouble: str
     commands: Sequence[str]
+    became: str
 
 
 Json = Mapping[str, Any]
@@ -218,6 +218,7 @@ def read_letter(desk: Desk, gate: Gate, archived: bool, who: str, fields: Fields
         history=shapes.history(gate.history),
         diff=diff,
         diff_trouble=trouble,
+        became=what_became(gate) if gate.state != AWAITING else "",
         commands=ways_to_answer(gate) if gate.state == AWAITING else [f"git gate show {gate.id[:6]}"],
     )
 
@@ -270,7 +271,7 @@ def asked_question(place: int, question: Question, shape: Mapping[str, Any], fie
         )
         for control in kind.controls(question)
     )
-    return AskedQuestion(question, shape, kind.expected(question), controls)
+    return AskedQuestion(question, shape, controls)
 
 
 def given_of(gate: Gate, fields: Fields) -> Given:

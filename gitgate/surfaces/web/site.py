@@ -20,7 +20,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import DiffLexer
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ...acts.answering import Manner, Responded, respond
@@ -31,6 +31,7 @@ from ...render.shapes import event_words
 from ...text.display import clip, neutral, one_line
 from ...text.times import ago, format_duration, parse_time
 from .guarding import UnfitBody, Visitor, WebAddress, WebGuard, WebProxies, read_form
+from .live import MOST_STREAMS, LivePages
 from .logins import Logins
 from .reading import (
     Fields,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 PAGES = Path(__file__).parent / "pages"
-FILES = {"web.css": "text/css", "icon.svg": "image/svg+xml"}
+FILES = {"web.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
 VIA = "web"
 STATUS = ((BadAnswer, 422), (NotAllowed, 403), (Stale, 409), (Conflict, 409), (UnknownGate, 404))
 WORDS = {
@@ -85,6 +86,7 @@ class WebSite:
     """What is said to a visitor on the next page, once."""
 
     def __post_init__(self) -> None:
+        self.live = LivePages(self.world, self.note)
         self.pages = Environment(
             loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, finalize=as_text
         )
@@ -107,6 +109,7 @@ class WebSite:
             Route("/runs", self.runs_page),
             Route("/runs/{run}", self.run_page),
             Route("/trail", self.trail_page),
+            Route("/events", self.events),
             Route("/login", self.log_in),
             Route("/logout", self.log_out, methods=["POST"]),
             Route("/s/{name}", file),
@@ -179,6 +182,17 @@ class WebSite:
         return self.refusal(401, "you are logged out", "git gate serve --login")
 
     # What waits, and one gate
+
+    async def events(self, request: Request) -> Response:
+        """That something has moved, as it does; not what."""
+        visitor = visitor_of(request)
+        if self.live.streams >= MOST_STREAMS:
+            return self.refusal(429, "too many pages are open", visitor=visitor)
+
+        def may_stay() -> bool:
+            return bool(visitor.login) or self.logins.is_known(visitor.session)
+
+        return StreamingResponse(self.live.events(may_stay), media_type="text/event-stream")
 
     async def list_page(self, request: Request) -> Response:
         shown = await run_in_threadpool(read_list, self.world)
@@ -324,11 +338,13 @@ def serve_site(site: WebSite, listening: socket.socket, stopping: threading.Even
         h11_max_incomplete_event_size=32_768,
     )
     server = uvicorn.Server(config)
+    site.live.start()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True, name="pages")
     thread.start()
     try:
         while thread.is_alive() and not stopping.wait(0.2):
             pass
     finally:
+        site.live.over.set()
         server.should_exit = True
         thread.join(10)

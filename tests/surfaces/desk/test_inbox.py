@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.acts.reading import what_became
 from gitgate.acts.reporting import Known
 from gitgate.cli.terminal.screen import Screen
 from gitgate.cli.verbs.desk import world_of
 from gitgate.context.desk import open_desk
 from gitgate.context.machine import attentive_ones, begin_listening, end_listening
 from gitgate.document.values import replace
+from gitgate.gates.listing import fingerprint
 from gitgate.record.headline import Summary
 from gitgate.surfaces.desk.inbox import (
     GateChange,
     InboxModel,
     RepositoryState,
-    fingerprint,
     known_places,
     read_gate,
     read_repository,
-    what_became,
 )
 from gitgate.surfaces.desk.watching import InboxWatch
 from support.resuming import Seat, until
@@ -304,14 +304,14 @@ def test_a_silent_remote_is_said_once_and_asked_less_often(alone: Seat, tmp_path
     pauses = []
     for _ in range(3):
         watch.hear(place)
-        pauses.append(place.pause)
+        pauses.append(place.news.pause)
     assert len(said) == 1
     assert "no news of its remote" in said[0]
     assert pauses == sorted(set(pauses))
     alone.clone.git("init", "-q", "--bare", str(tmp_path / "nowhere.git"))
     watch.hear(place)
     assert said[1:] == [f"{alone.clone.path.name}: its remote answers again"]
-    assert place.pause < pauses[0]
+    assert place.news.pause < pauses[0]
 
 
 def test_whoever_wants_no_news_asks_no_remote(alone: Seat, tmp_path: Path) -> None:
@@ -321,4 +321,4 @@ def test_whoever_wants_no_news_asks_no_remote(alone: Seat, tmp_path: Path) -> No
     watch = InboxWatch([alone.clone.path], lambda _place: alone.desk, lambda _state: None, said.append)
     watch.hear(watch._watched[0])
     assert said == []
-    assert not watch._watched[0].remote
+    assert not watch._watched[0].news.remote

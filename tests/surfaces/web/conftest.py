@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import threading
 import time
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from http.cookiejar import CookieJar
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from urllib.error import HTTPError
 from urllib.parse import unquote, urlencode
+from urllib.request import HTTPCookieProcessor, OpenerDirector, ProxyHandler, Request, build_opener
 
 import pytest
 
@@ -21,7 +27,10 @@ from gitgate.surfaces.web.guarding import WebAddress
 from gitgate.surfaces.web.logins import Logins
 from gitgate.surfaces.web.reading import WebWorld
 from gitgate.surfaces.web.site import WebSite
+from support import PATIENCE
 from support.resuming import Seat
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 PORT = 8577
 PROXY = "192.0.2.7"
@@ -192,3 +201,99 @@ def browser(site: WebSite) -> FormBrowser:
 def asked(seat: Seat, *questions: Question, **more: Any) -> Gate:
     """A gate with these questions."""
     return ask(seat.desk, Draft(questions, agent="scripted", **more), AskWishes()).gate
+
+
+@dataclass
+class EventStream:
+    """What a page that is open hears."""
+
+    reply: IO[bytes]
+
+    def next(self) -> str | None:
+        """The next event; None where the stream has ended."""
+        while line := self.reply.readline():
+            if line.startswith(b"data: "):
+                return line.decode()
+        return None
+
+
+@dataclass
+class Visit:
+    """A browser with cookies, and a real server. Nothing that would lead elsewhere is followed by itself but redirections."""
+
+    address: str
+    opener: OpenerDirector = field(
+        default_factory=lambda: build_opener(ProxyHandler({}), HTTPCookieProcessor(CookieJar()))
+    )
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def get(self, path: str) -> tuple[int, str]:
+        return self.send(Request(self.address + path, headers=self.headers))  # noqa: S310 - the address of our own server
+
+    def post(self, path: str, fields: dict[str, object]) -> tuple[int, str]:
+        body = urlencode(fields, doseq=True).encode()
+        return self.send(Request(self.address + path, body, {"Origin": self.address}))  # noqa: S310 - as above
+
+    @contextmanager
+    def stream(self, path: str) -> Iterator[EventStream]:
+        """Server-sent events, as long as this lasts."""
+        with self.opener.open(Request(self.address + path), timeout=PATIENCE) as reply:  # noqa: S310 - as above
+            yield EventStream(reply)
+
+    def send(self, request: Request) -> tuple[int, str]:
+        try:
+            with self.opener.open(request, timeout=PATIENCE) as reply:
+                return reply.status, reply.read().decode()
+        except HTTPError as refused:
+            return refused.code, refused.read().decode()
+
+
+@dataclass
+class Served:
+    """A desk that is being served."""
+
+    process: subprocess.Popen[str]
+    link: str
+
+    def said(self) -> str:
+        """Its next line about itself."""
+        assert self.process.stderr is not None
+        return self.process.stderr.readline()
+
+    @property
+    def address(self) -> str:
+        return self.link.partition("/login")[0]
+
+    def visit(self, link: str = "") -> Visit:
+        """Somebody who has opened a login link."""
+        visit = Visit(self.address)
+        code, text = visit.get((link or self.link).removeprefix(self.address))
+        assert (code, "Logged in" in text) == (200, True)
+        return visit
+
+    def end(self) -> str:
+        self.process.terminate()
+        return self.process.communicate(timeout=PATIENCE)[1]
+
+
+@pytest.fixture
+def served(repo: Clone, cli: Command) -> Iterator[Served]:
+    with server(cli.start("serve", "--desk", "--port", "0", cwd=repo.path)) as served:
+        yield served
+
+
+@contextmanager
+def server(process: subprocess.Popen[str]) -> Iterator[Served]:
+    """It serves as soon as its first line is there."""
+    late = threading.Timer(PATIENCE, process.kill)
+    late.start()
+    try:
+        assert process.stdout is not None
+        link = process.stdout.readline().strip()
+        late.cancel()
+        yield Served(process, link)
+    finally:
+        late.cancel()
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

@@ -5,103 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.cookiejar import CookieJar
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.parse import urlencode
-from urllib.request import HTTPCookieProcessor, OpenerDirector, ProxyHandler, Request, build_opener
 
 import pytest
 
-from support import PATIENCE
 from support.readme import fenced
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
-from .conftest import FormReader
+from .conftest import FormReader, Served, Visit, server
 
 PAGE = Path(__file__).parents[3] / "docs" / "web.md"
-
-
-@dataclass
-class Visit:
-    """A browser with cookies, and a real server. Nothing that would lead elsewhere is followed by itself but redirections."""
-
-    address: str
-    opener: OpenerDirector = field(
-        default_factory=lambda: build_opener(ProxyHandler({}), HTTPCookieProcessor(CookieJar()))
-    )
-    headers: dict[str, str] = field(default_factory=dict)
-
-    def get(self, path: str) -> tuple[int, str]:
-        return self.send(Request(self.address + path, headers=self.headers))  # noqa: S310 - the address of our own server
-
-    def post(self, path: str, fields: dict[str, object]) -> tuple[int, str]:
-        body = urlencode(fields, doseq=True).encode()
-        return self.send(Request(self.address + path, body, {"Origin": self.address}))  # noqa: S310 - as above
-
-    def send(self, request: Request) -> tuple[int, str]:
-        try:
-            with self.opener.open(request, timeout=PATIENCE) as reply:
-                return reply.status, reply.read().decode()
-        except HTTPError as refused:
-            return refused.code, refused.read().decode()
-
-
-@dataclass
-class Served:
-    """A desk that is being served."""
-
-    process: subprocess.Popen[str]
-    link: str
-
-    def said(self) -> str:
-        """Its next line about itself."""
-        assert self.process.stderr is not None
-        return self.process.stderr.readline()
-
-    @property
-    def address(self) -> str:
-        return self.link.partition("/login")[0]
-
-    def visit(self, link: str = "") -> Visit:
-        """Somebody who has opened a login link."""
-        visit = Visit(self.address)
-        code, text = visit.get((link or self.link).removeprefix(self.address))
-        assert (code, "Logged in" in text) == (200, True)
-        return visit
-
-    def end(self) -> str:
-        self.process.terminate()
-        return self.process.communicate(timeout=PATIENCE)[1]
-
-
-@pytest.fixture
-def served(repo: Clone, cli: Command) -> Iterator[Served]:
-    with server(cli.start("serve", "--desk", "--port", "0", cwd=repo.path)) as served:
-        yield served
-
-
-@contextmanager
-def server(process: subprocess.Popen[str]) -> Iterator[Served]:
-    """It serves as soon as its first line is there."""
-    late = threading.Timer(PATIENCE, process.kill)
-    late.start()
-    try:
-        assert process.stdout is not None
-        link = process.stdout.readline().strip()
-        late.cancel()
-        yield Served(process, link)
-    finally:
-        late.cancel()
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
 
 
 def filled(page: str) -> dict[str, list[str]]:
@@ -190,3 +104,27 @@ def test_without_the_extra_it_says_what_to_install(
     said = cli.quick("serve", "--desk", "--port", "0", cwd=repo.path, code=1)
     assert "jinja2" in said.err
     assert "pip install 'git-gate[web]'" in said.err
+
+
+@pytest.mark.slow
+def test_what_moves_is_told_to_whoever_looks(repo: Clone, cli: Command, served: Served) -> None:
+    """A question, and what another clone answers, each move the pages that are open; a login that is ended ends that."""
+    there = repo.path.parent / "shared.git"
+    repo.git("init", "-q", "--bare", str(there))
+    repo.git("remote", "add", "origin", str(there))
+    visit = served.visit()
+    with visit.stream("/events") as stream:
+        assert stream.next() is not None
+        gate = cli.quick("ask", "Which?", "-q", "--push", code=0).line
+        assert stream.next() is not None
+        other = repo.path.parent / "other"
+        repo.git("clone", "-q", str(there), str(other))
+        Clone(other).git("config", "user.name", "Bob")
+        Clone(other).git("config", "user.email", "bob@example.com")
+        cli.quick("sync", cwd=other, code=0)
+        cli.quick("respond", gate, "Postgres", cwd=other, code=0)
+        while "was answered by Bob: Postgres" not in visit.get(f"/g/{gate}")[1]:
+            assert stream.next() is not None
+        cli.quick("serve", "--log-out", code=0)
+        while stream.next() is not None:
+            pass
