@@ -176,6 +176,16 @@ def tell_program(
         return ProgramEnd(code, err.read(4096), late, out.read(4096))
 
 
+def find_program(name: str, env: Mapping[str, str]) -> str:
+    """The path of a program; empty where there is none. A folder of PATH that is not named from the root is left out: it would
+    be another one wherever somebody stands, and an agent may have written what is in it.
+    """
+    import shutil
+
+    folders = [one for one in env.get("PATH", "").split(":") if Path(one).is_absolute()]
+    return shutil.which(name, path=":".join(folders) or "/usr/bin:/bin") or ""
+
+
 def our_command(*words: str, at: Path | None = None) -> list[str]:
     """`git gate WORDS` by this very installation. -P: the directory that it works in never takes part in finding our own code."""
     place = () if at is None else ("-C", str(at))

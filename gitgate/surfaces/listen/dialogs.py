@@ -10,15 +10,13 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Protocol
 
-from ...store.git.programs import ProgramSaid
+from ...store.git.programs import ProgramSaid, find_program
 from ...text.display import one_line
 
 TITLE = "git gate"
@@ -75,12 +73,6 @@ def lacks_program(name: str, install: str, env: Mapping[str, str]) -> str:
     if not find_program(name, env):
         return f"there is no {name} here{f'; {install}' if install else ''}"
     return "" if has_display(env) else "there is no desktop here (DISPLAY is not set)"
-
-
-def find_program(name: str, env: Mapping[str, str]) -> str:
-    """By PATH, in folders that are named from the root: one that is named from where somebody stands is nobody's to rely on."""
-    folders = [one for one in env.get("PATH", "").split(":") if Path(one).is_absolute()]
-    return shutil.which(name, path=":".join(folders) or "/usr/bin:/bin") or ""
 
 
 def numbers(text: str, most: int) -> list[int]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 from pathlib import Path
 
 from ...agents import scrubbed
-from ...store.git.programs import tell_program
+from ...store.git.programs import find_program, tell_program
 from ...text.display import one_line
 from .channel import Endpoint, Notification, NotSent
 
@@ -31,8 +30,8 @@ class CommandChannel:
 
     def lacks(self, target: Endpoint) -> str:
         program = shlex.split(target.words)[0]
-        found = find_program(program, target)
-        if found is None:
+        found = find_program(program, target.env)
+        if not found:
             return f"the program {one_line(program, 80)} is not there, or may not be started"
         if target.tree is not None and Path(found).resolve().is_relative_to(target.tree.resolve()):
             return f"{one_line(found, 80)} is a file of the working tree, where agents write"
@@ -53,16 +52,10 @@ class CommandChannel:
             "GITGATE_TITLE": notification.title,
         }
         said = (json.dumps(notification.shape, ensure_ascii=False) + "\n").encode("utf-8", "replace")
-        run_bounded([find_program(program, target) or program, *arguments], said, env)
+        run_bounded([find_program(program, target.env) or program, *arguments], said, env)
 
 
 HINT = "git config --get-all gitgate.notify; to try: git gate notify test"
-
-
-def find_program(name: str, target: Endpoint) -> str | None:
-    """Where a program is: a folder of PATH that is named from where somebody stands is nobody's to rely on."""
-    folders = [one for one in target.env.get("PATH", "").split(":") if Path(one).is_absolute()]
-    return shutil.which(name, path=":".join(folders) or "/usr/bin:/bin")
 
 
 def run_bounded(argv: list[str], said: bytes, env: dict[str, str]) -> None:

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 
+from ...store.git.programs import find_program
 from .channel import Endpoint, Notification, NotSent
-from .command import find_program, run_bounded
+from .command import run_bounded
 
 NAME = "git gate"
 # macOS: the words are the script's arguments.
@@ -48,13 +49,13 @@ class DesktopChannel:
         name = program_of(target)
         if not name:
             raise NotSent(self.lacks(target), hint="another way: git config --add gitgate.notify 'command …'")
-        argv = [find_program(name, target) or name, *arguments(name, notification)]
+        argv = [find_program(name, target.env) or name, *arguments(name, notification)]
         said = json.dumps({"title": notification.title, "text": notification.text}).encode()
         run_bounded(argv, said if name == "powershell.exe" else b"", dict(target.env))
 
 
 def program_of(target: Endpoint) -> str:
-    return next((name for name in PROGRAMS if find_program(name, target)), "")
+    return next((name for name in PROGRAMS if find_program(name, target.env)), "")
 
 
 def arguments(name: str, notification: Notification) -> list[str]:
