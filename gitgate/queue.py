@@ -117,7 +117,7 @@ def act_on_message(task: Any, address: str, gate: str, commit: str, stalled: boo
 
 
 def tidy_own_cache() -> None:
-    """Now and then, on whichever machine: a sweep is one machine's."""
+    """After each answer as well as in a sweep: a sweep runs on one machine, and each machine has a cache of its own."""
     with suppress(GateError, OSError):
         cache.tidy_cache(terms(), environment, time.time(), log.info)
 

@@ -1,7 +1,7 @@
-"""Resumption: a worker's own bare repositories, one for each address that answers come from. It holds what the gates at work need, and
-is rid of it afterwards.
+"""Resumption: a worker's own bare repositories, one for each address that answers come from. One holds what the gates
+that are resumed there need, and no longer than they do.
 
-It is nobody's clone: what is in it can be had again from the address, except for what an agent did not commit.
+No person works in it. All of it can be fetched again from the address, except for what an agent did not commit.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def open_cache(terms: CacheTerms, address: str, env: Mapping[str, str]) -> Path:
 
 
 def bring_gate(desk: Desk, gate: str) -> bool:
-    """Bring the record of one gate, and the branch that the policy is on, as they are now; whether there is such a gate or run."""
+    """Fetch the record of one gate, and the branch that the policy is on; whether there is such a gate or run."""
     bring_policy(desk)
     tip = fetch_refs(desk.repo, REMOTE, [OPEN + gate], timeout=desk.network_timeout).get(OPEN + gate)
     if tip is None:
@@ -158,8 +158,8 @@ def erase_session(desk: Desk, gate: str, saved: SavedSession) -> None:
 
 
 def tidy_cache(terms: CacheTerms, env: Mapping[str, str], now: float, say: Callable[[str], None]) -> None:
-    """Now and then take away what is over: conversations whose worker was killed, what agents left that nobody came for in time,
-    then whole repositories until they fit into their bound.
+    """Every ten minutes at most, delete what is over: conversations whose worker was killed, working trees that nobody came for
+    in time, then whole repositories until the rest fits into its bound.
     """
     mark = private_folder(terms.root) / "tidied"
     with contextlib.suppress(FileNotFoundError):

@@ -1,9 +1,9 @@
 """Sharing: an agent in a job that may not write: what stands for the remote there, and what it made, packed for a job that may.
 
-The agent's job has a copy of the remote on its own machine, and pushes to that alone. What came of it is a parcel: two files,
-of which the job that may write believes nothing. Whoever packed it may have been the agent. So it is bounded, its objects
-are checked as a server checks a push, and only what an agent may make is taken: questions of its own, their work and
-sessions, the run that it is a step of, and commits. Of the gate that it went on with, its ending is read, and recorded anew.
+The agent's job has a copy of the remote on its own machine, and pushes to that alone. What came of it is a parcel of two files. The
+job that may write does not trust it, since the agent may have packed it. So its size is bounded, its objects are checked as a
+server checks a push, and only what an agent may make is taken: questions of its own, their work and sessions, the run that it
+is a step of, and commits. Of the gate that it went on with, the ending is read, and recorded anew.
 """
 
 from __future__ import annotations
@@ -335,7 +335,7 @@ def put_in_place(desk: Desk, parcel: Parcel) -> None:
 
 
 def take_back(desk: Desk, parcel: Parcel) -> None:
-    """The questions of a parcel that are not to be shared after all are here no more."""
+    """Delete the questions of a parcel, which are not to be shared after all."""
     mine = {kind + gate for gate in parcel.asked for kind in (OPEN, WORK, SESSIONS)}
     with contextlib.suppress(GateError):
         desk.refs.update([RefMove(ref, None, parcel.refs[ref]) for ref in parcel.refs if ref in mine])

@@ -57,7 +57,7 @@ OLDEST_DELIVERY = 300  # seconds by which the clocks may differ, and a delivery 
 
 @dataclass
 class GitLab:
-    """One project on GitLab. `robot` is nobody: what a job writes is its project token's, whose account is asked for."""
+    """One project on GitLab. `robot` is empty: a job writes by its project's token, whose account is asked for."""
 
     web: Web
     repository: str
@@ -143,7 +143,7 @@ class GitLab:
             return int(said["access_level"]) >= DEVELOPER and said["state"] == "active" and not waits
 
     def number_of(self, login: str) -> int:
-        """Nobody's where no account has exactly this name."""
+        """The number of an account; 0 where none has exactly this name."""
         found = self.web.get("/users", {"username": login}).value
         with understood(self.web.base):
             same = [int(one["id"]) for one in found if str(one["username"]).lower() == login.lower()]
@@ -157,7 +157,7 @@ class GitLab:
     # notes
 
     def fetch_comment(self, number: int, *, kind: str = "", thread: Thread | None = None) -> Comment | None:
-        """A note is asked for by its merge request; nobody's where that is not known."""
+        """None where its merge request is not known: a note cannot be asked for without."""
         del kind
         if not isinstance(thread, int):
             return None
@@ -208,7 +208,7 @@ class GitLab:
         return []
 
     def fetch_comments_since(self, since: str, most: int, *, diff: bool = False) -> list[Comment] | None:
-        """Thread by thread."""
+        """None: GitLab lists the notes of one merge request, not of all."""
         del since, most, diff
         return None
 
@@ -228,7 +228,7 @@ class GitLab:
                 raise
 
     def react(self, comment: Comment, word: str) -> None:
-        """One that we gave before is not found a second time."""
+        """GitLab answers 404 where we gave the same emoji before: that is no failure."""
         path = f"{self.notes_of(comment.thread)}/{comment.number}/award_emoji"
         try:
             self.web.send("POST", path, {"name": EMOJI[word]}, repeatable=True)
@@ -342,13 +342,13 @@ class GitLab:
             return str(named), str(last["description"] or "")
 
     def look_at_heads(self) -> None:
-        """One by one."""
+        """Nothing: each status is asked for by itself."""
 
     def show_check(self, commit: str, page: CheckPage, url: str) -> None:
-        """It has none."""
+        """Nothing: GitLab has no check runs."""
 
     def dispatch(self, gate: str, commit: str) -> str:
-        """A pipeline of the default branch in the name of whose token this is: it says who asked."""
+        """Start a pipeline of the default branch. GitLab notes as its author whose token this is: that is who asked."""
         inputs = {name: word for name, word in (("gate", gate), ("commit", commit)) if word}
         body = {"ref": self.default_branch(), "inputs": {"gitgate": "answer", **inputs}}
         try:
@@ -426,4 +426,5 @@ def gitlab_api(server: str) -> str:
 
 
 def right_on_gitlab(_method: str, _path: str) -> str:
+    """What a token needs that was refused."""
     return "the scope api, and the role Developer: docs/gitlab.md, Tokens"
