@@ -58,9 +58,9 @@ def prose(text: str, most: int, site: str = "") -> str:
     words = clipped(neutral(text).strip("\n"), most)
     if len(MARKS.findall(words)) > MOST_MARKS:
         return lines_as_words(words)
+    tokens = markdown().parse(words)  # which says what is missing where it is
     from markdown_it.tree import SyntaxTreeNode
 
-    tokens = markdown().parse(words)
     if any(token.level >= DEEPEST for token in tokens):
         return lines_as_words(words)
     return blocks(SyntaxTreeNode(tokens).children, host_of(site)) or lines_as_words(words)
@@ -71,9 +71,10 @@ def phrase(text: str, most: int, site: str = "") -> str:
     words = one_line(text, most) or "(nothing)"
     if len(MARKS.findall(words)) > MOST_MARKS:
         return as_words(words)
+    tokens = markdown().parseInline(words)
     from markdown_it.tree import SyntaxTreeNode
 
-    inner = SyntaxTreeNode(markdown().parseInline(words)).children
+    inner = SyntaxTreeNode(tokens).children
     return inline(inner[0].children, host_of(site)) if inner else as_words(words)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gitgate.surfaces.forge.prose import phrase, prose
+from gitgate.errors import MissingExtra
+from gitgate.surfaces.forge.prose import markdown, phrase, prose
 
 from .pages import rendered
 
@@ -115,3 +118,17 @@ def test_nothing_is_hidden() -> None:
     )
     for words in ("delete all", "drop it", "so", "see [a]"):
         assert words in shown
+
+
+@pytest.mark.parametrize("write", [prose, phrase])
+def test_without_the_engine_the_extra_is_named(
+    write: Callable[[str, int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says what to install, also where no part of it was loaded before."""
+    markdown.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "markdown_it"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    with pytest.raises(MissingExtra, match="markdown-it-py") as caught:
+        write("words", 100)
+    assert caught.value.hint == "pip install 'git-gate[forge]'"
