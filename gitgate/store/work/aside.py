@@ -302,8 +302,8 @@ def _names(there: Repository, files: Files) -> frozenset[bytes]:
     how = ("ls-files", "-z", "-c", "-o", "--full-name", "--", *files.specs)
     found = there.git.out(*how, env={"GIT_LITERAL_PATHSPECS": "0"}).split(b"\0")
     # Git folds the case of ASCII alone; a file system may fold more.
-    folded = (name for name in there.git.out("ls-files", "-z").split(b"\0") if files.wanted(name))
-    return frozenset(name for name in (*found, *folded) if name)
+    folded = there.git.out("ls-files", "-z").split(b"\0")
+    return frozenset(name for name in (*found, *folded) if name and files.wanted(name))
 
 
 def _indexed(there: Repository, files: Files) -> dict[bytes, tuple[str, str]]:
@@ -312,7 +312,7 @@ def _indexed(there: Repository, files: Files) -> dict[bytes, tuple[str, str]]:
     found = {}
     for entry in there.git.out(*how, env={"GIT_LITERAL_PATHSPECS": "0"}).split(b"\0"):
         about, _, path = entry.partition(b"\t")
-        if path:
+        if path and files.wanted(path):
             tag, mode, *_ = about.decode("ascii").split(" ")
             found[path] = (tag, mode)
     return found
