@@ -6,8 +6,18 @@ failure has is the command line's business: its table is keyed by `kind`.
 
 from __future__ import annotations
 
+import errno
+
 # In a server's refusal of what no later push can mend. Clones look for these words, and put such an event aside.
 FINAL = "as it is it can never be pushed"
+# What systems and git say of a disk without room. A checkout that cannot write a file which it could make names no reason.
+FULL = (
+    "no space left",
+    "disk quota exceeded",
+    "the disk is full",
+    "out of diskspace",
+    "unable to write file",
+)
 
 
 class GateError(Exception):
@@ -20,6 +30,14 @@ class GateError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+def tells_of_full_disk(failed: BaseException) -> bool:
+    """Whether it failed because there is no room where it was written; git says that in words only."""
+    if isinstance(failed, OSError) and failed.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    said = f"{failed} {getattr(failed, 'stderr', '')}".lower()
+    return any(words in said for words in FULL) and not isinstance(failed, PushRefused)
 
 
 class Failure(GateError):

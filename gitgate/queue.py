@@ -23,16 +23,16 @@ from .agents import without_caller
 from .claims.claiming import HANDED_BACK, Claimant, HeldByAnother
 from .context.desk import Desk, machine_settings, open_desk
 from .context.find import summaries
-from .errors import Conflict, GateError
-from .gates.leases import RENEW_AT, boottime
-from .gates.listing import look_again
-from .model.states import is_id
+from .errors import Conflict, GateError, tells_of_full_disk
+from .gates.leases import RENEW_AT, boottime, look_at_leases
+from .model.states import RESUMING, is_id
 from .resumption import cache
 from .resumption.cache import CacheTerms
-from .resumption.calls import AGAIN_AFTER, hand_out
+from .resumption.calls import hand_out
 from .resumption.pool import Pool, WatchedRepository
 from .resumption.run import Resumed, log_of
-from .runners.celery import QUEUE, SWEEP, TASK, QueueRunner, is_served, make_app, read_addresses
+from .runners.celery import EXPIRES, QUEUE, SWEEP, TASK, QueueRunner, is_served, make_app, read_addresses
+from .store.git.permissions import private_folder
 
 SWEEP_EVERY = 60.0
 
@@ -42,7 +42,7 @@ app: Any = make_app(settings)
 app.conf.update(
     worker_concurrency=settings.number("maxAgents"),
     beat_schedule={
-        "look": {"task": SWEEP, "schedule": SWEEP_EVERY, "options": {"queue": QUEUE, "expires": SWEEP_EVERY}}
+        "look": {"task": SWEEP, "schedule": SWEEP_EVERY, "options": {"queue": QUEUE, "expires": EXPIRES}}
     },
 )
 log = get_task_logger("gitgate")
@@ -93,27 +93,41 @@ def act_on_message(task: Any, address: str, gate: str, commit: str, stalled: boo
     if not is_id(gate) or not re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", commit):
         log.warning("refused: no gate's id and commit")
         return "refused"
+    try:
+        cache.require_room(terms())
+        return act_in_cache(task, address, gate, commit, watch=stalled is True)
+    except Conflict as taken:
+        log.info("%s", taken.message)
+        return "taken"
+    except (GateError, OSError) as failed:
+        if not tells_of_full_disk(failed):
+            log.warning("%s: %s; %s", gate, failed, getattr(failed, "hint", ""))
+            return "not possible here"
+        log.warning("%s is left to another worker: %s; %s", gate, failed, cache.make_room(terms()))
+        again(task, address, gate, commit, True)
+    finally:
+        tidy_own_cache()
+    # Who comes back at once takes the same message again, before a worker that has room does.
+    stopping.wait((settings.seconds("leaseTerm") or 120) * RENEW_AT)
+    return "no room here"
+
+
+def act_in_cache(task: Any, address: str, gate: str, commit: str, *, watch: bool) -> str:
+    """In this machine's repository for that address, which is rid of the gate afterwards."""
     place = cache.open_cache(terms(), address, environment)
     desk = open_desk(place, environment)
     try:
         if not cache.bring_gate(desk, gate):
             log.info("%s is over", gate)
             return "over"
-        done = act(place, desk, gate, watch=stalled is True)
+        done = act(place, desk, gate, watch=watch)
         if done.reason == HANDED_BACK:
             again(task, address, gate, commit, False)
         elif not done.asked_again:
             cache.clear_gate(desk, gate)
         return done.result
-    except Conflict as taken:
-        log.info("%s", taken.message)
-        return "taken"
-    except GateError as failed:
-        log.warning("%s: %s; %s", gate, failed.message, failed.hint)
-        return "not possible here"
     finally:
         desk.close()
-        tidy_own_cache()
 
 
 def tidy_own_cache() -> None:
@@ -167,22 +181,42 @@ def again(task: Any, *words: object) -> None:
 def sweep() -> int:
     """Look into every repository for answers that nobody acts on and deadlines that passed, then take away what is old."""
     refused = 0
-    for address in served():
+    try:
+        cache.require_room(terms())
+        addresses = served() if is_time_to_look() else []
+    except (GateError, OSError) as full:
+        log.warning("no look at the repositories: %s; %s", full, getattr(full, "hint", ""))
+        return 1
+    for address in addresses:
         try:
             place = cache.open_cache(terms(), address, environment)
             desk = open_desk(place, environment)
             try:
                 cache.bring_policy(desk)
                 WatchedRepository(desk, pool_of(place, desk), log.info).look()
-                look_again(desk, list(summaries(desk)))
-                refused += hand_out(desk, QueueRunner(AGAIN_AFTER), log.info)
+                running = [one for one in summaries(desk) if one.state == RESUMING]
+                look_at_leases(desk, running, within=desk.network_timeout, every=True)
+                refused += hand_out(desk, QueueRunner(EXPIRES), log.info)
             finally:
                 desk.close()
-        except GateError as silent:
+        except (GateError, OSError) as silent:
             refused += 1
-            log.warning("%s: %s", address, silent.message)
+            log.warning("%s: %s", address, silent)
     tidy_own_cache()
     return refused
+
+
+def is_time_to_look() -> bool:
+    """Not again at once on one machine: sweeps that nobody had time for come one after the other when somebody has."""
+    mark, pause = (
+        private_folder(terms().root) / "swept",
+        (settings.seconds("leaseTerm") or 120) * RENEW_AT / 2,
+    )
+    with suppress(FileNotFoundError):
+        if 0 <= time.time() - mark.stat().st_mtime < pause:
+            return False
+    mark.touch()
+    return True
 
 
 def served() -> list[str]:

@@ -12,10 +12,12 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 from zlib import crc32
@@ -106,10 +108,21 @@ def missing_programs() -> list[str]:
     return [program for program in PROGRAMS if shutil.which(program) is None]
 
 
-def pytest_report_header() -> list[str]:
+@cache
+def may_make_machines() -> bool:
+    """Whether this account may make networks and disks that only some processes see."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        return False
+    return subprocess.run(["unshare", "-nm", "true"], capture_output=True).returncode == 0
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
     """Which tests are left out is said at once, not only counted."""
     missing = missing_programs()
-    return [f"left out: tests that need {', '.join(missing)}, not found on PATH"] if missing else []
+    said = [f"left out: tests that need {', '.join(missing)}, not found on PATH"] if missing else []
+    if config.option.markexpr != "not slow" and not may_make_machines():
+        said.append("left out: tests that make networks and disks of their own, which this account may not")
+    return said
 
 
 def pytest_xdist_auto_num_workers() -> int | None:
@@ -143,12 +156,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         for wanted in needed(item) - set(PROGRAMS):
             raise pytest.UsageError(f"{item.nodeid} needs {wanted!r}; expected one of {', '.join(PROGRAMS)}")
+    machines = [item for item in items if item.get_closest_marker("machine")]
+    if machines and not may_make_machines():
+        leave_out(config, items, machines)
     missing = set(missing_programs())
     if not missing or os.environ.get("GITGATE_TEST_PROGRAMS") == "all":
         return
-    left_out = [item for item in items if needed(item) & missing]
-    items[:] = [item for item in items if not needed(item) & missing]
-    config.hook.pytest_deselected(items=left_out)
+    leave_out(config, items, [item for item in items if needed(item) & missing])
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item], which: list[pytest.Item]) -> None:
+    items[:] = [item for item in items if item not in which]
+    config.hook.pytest_deselected(items=which)
 
 
 def needed(item: pytest.Item) -> set[str]:

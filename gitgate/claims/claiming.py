@@ -465,7 +465,7 @@ def release(desk: Desk, held: HeldClaim, reason: str, log: str = "") -> Gate:
 
 def try_release(desk: Desk, held: HeldClaim, reason: str) -> None:
     """The same where nothing more can be done about a failure: then the claim lapses by itself."""
-    with contextlib.suppress(GateError):
+    with contextlib.suppress(GateError, OSError):
         release(desk, held, reason)
 
 

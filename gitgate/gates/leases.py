@@ -141,7 +141,7 @@ class Sighting:
     """What was seen of a holder: how far it had come, and for how many seconds it has not gone on since.
 
     `last`: when that was looked at last; None since the remote did not answer. `since`: from when on it answered all the
-    time; negative where nobody has looked yet since the lease was received here.
+    time; negative where nobody has looked yet since the lease was received here. `moved`: it was seen to go on.
     """
 
     holder: str
@@ -150,19 +150,20 @@ class Sighting:
     unmoved: float
     last: float | None
     since: float
+    moved: bool = False
 
     def dump(self) -> str:
         last = "-" if self.last is None else f"{self.last:.3f}"
-        return f"{self.holder} {self.beat} {self.boot} {self.unmoved:.3f} {last} {self.since:.3f}\n"
+        seen = f"{self.unmoved:.3f} {last} {self.since:.3f} {self.moved:d}"
+        return f"{self.holder} {self.beat} {self.boot} {seen}\n"
 
 
 def read_sighting(place: Path) -> Sighting | None:
     """None where there is none; one that an older version wrote is none either."""
     try:
-        holder, beat, boot, unmoved, last, since = place.read_text("ascii").split()
-        return Sighting(
-            holder, int(beat), boot, float(unmoved), None if last == "-" else float(last), float(since)
-        )
+        holder, beat, boot, unmoved, last, since, *moved = place.read_text("ascii").split()
+        looked = None if last == "-" else float(last)
+        return Sighting(holder, int(beat), boot, float(unmoved), looked, float(since), moved == ["1"])
     except (OSError, ValueError):
         return None
 
@@ -185,7 +186,9 @@ class Sightings:
         """
         now, before = self.monotonic(), self.known(gate, holder, beat)
         if before is None:
-            found = Sighting(holder, beat, boot_id(), age or 0.0, now, -1.0 if age else now)
+            earlier = read_sighting(self.folder / gate)
+            moved = earlier is not None and (earlier.holder, earlier.boot) == (holder, boot_id())
+            found = Sighting(holder, beat, boot_id(), age or 0.0, now, -1.0 if age else now, moved)
         elif before.last is None or before.last > now:
             found = replace(before, last=now, since=now)
         else:
@@ -388,8 +391,9 @@ def silent(desk: Desk, gate: Gate) -> bool:
         return ends(desk, gate, oid) < desk.clock()
     found = None if oid is None else (oid, read_lease(desk, gate.id, oid))
     seen = sightings(desk).known(gate.id, *position(desk, gate, found))
-    unmoved = seen is not None and seen.unmoved >= term_of(gate)
-    return unmoved or ends(desk, gate, oid) < marked_at(desk, LOOKED)
+    if seen is not None and (seen.moved or seen.unmoved >= term_of(gate)):
+        return seen.unmoved >= term_of(gate)
+    return ends(desk, gate, oid) < marked_at(desk, LOOKED)
 
 
 LOOKED = "looked"  # when the leases were looked at that had run out by then
@@ -427,16 +431,16 @@ def ends(desk: Desk, gate: Gate, oid: str | None) -> float:
     return times.parse_time(event.at) + event.term if isinstance(event, Claim) else desk.clock()
 
 
-def look_at_leases(desk: Desk, found: Iterable[Summary], *, within: float) -> None:
+def look_at_leases(desk: Desk, found: Iterable[Summary], *, within: float, every: bool = False) -> None:
     """Ask the shared repository about those that, by what is known, should have given a sign of life since. Usually there
-    are none, and nobody is asked.
+    are none, and nobody is asked. About `every` one, where a holder's clock may be ahead of ours.
     """
     remote, late = remote_of(desk), list[Gate]()
     for summary in found if remote is not None else ():
         try:
             gate = desk.records.load(summary.id, summary.tip)
             due = shared_at(desk, gate.id) is not None and gate.claim is not None
-            if due and ends(desk, gate, lease_known(desk, gate.id, remote)) < desk.clock():
+            if due and (every or ends(desk, gate, lease_known(desk, gate.id, remote)) < desk.clock()):
                 late.append(gate)
         except GateError:
             continue

@@ -37,6 +37,7 @@ REMOTE = "origin"
 USED = "used"
 IN_USE = 3600.0
 TIDY_EVERY = 600.0
+LEAST_ROOM = 64 << 20
 # Somebody may act on such a gate yet, or has to.
 UNDER_WAY = ("awaiting", "answered", "resuming", "expired")
 # What the operator agreed to when the worker was set up: an agent's commits have no other way to get to anybody.
@@ -161,30 +162,51 @@ def tidy_cache(terms: CacheTerms, env: Mapping[str, str], now: float, say: Calla
     """Every ten minutes at most, delete what is over: conversations whose worker was killed, working trees that nobody came for
     in time, then whole repositories until the rest fits into its bound.
     """
-    mark = private_folder(terms.root) / "tidied"
-    with contextlib.suppress(FileNotFoundError):
-        if 0 <= now - mark.stat().st_mtime < TIDY_EVERY:
-            return
-    mark.touch()
-    os.utime(mark, (now, now))
+    if room(terms) >= LEAST_ROOM and not is_time_to_tidy(terms, now):
+        return
     for place in caches(terms):
-        desk = open_desk(place, env)
-        try:
-            clear_done(desk)
+        with contextlib.suppress(GateError), contextlib.closing(open_desk(place, env)) as desk:
             prune_trees(desk, now - terms.keep, say)
             prune_logs(desk, now - terms.keep)
-        finally:
-            desk.close()
+            clear_done(desk)
     sizes = {place: size_of(place) for place in caches(terms)}
     for place in sorted(sizes, key=last_used):
-        if sum(sizes.values()) <= terms.most:
+        if sum(sizes.values()) <= terms.most and room(terms) >= LEAST_ROOM:
             return
         if not any((place / "gitgate" / "worktrees").glob("*")) and now - last_used(place) > IN_USE:
-            say(
-                f"{place.name} is removed: the repositories have more than {terms.most} bytes; it is fetched again when needed"
-            )
+            say(f"{place.name} is removed, to make room; it is fetched again when needed")
             shutil.rmtree(place, ignore_errors=True)
             del sizes[place]
+
+
+def is_time_to_tidy(terms: CacheTerms, now: float) -> bool:
+    mark = terms.root / "tidied"
+    with contextlib.suppress(FileNotFoundError):
+        if 0 <= now - mark.stat().st_mtime < TIDY_EVERY:
+            return False
+    mark.touch()
+    os.utime(mark, (now, now))
+    return True
+
+
+def room(terms: CacheTerms) -> int:
+    """How many bytes more this account may write where the repositories are; none where no more files can be made."""
+    there = os.statvfs(private_folder(terms.root))
+    return there.f_bavail * there.f_frsize if there.f_favail or not there.f_files else 0
+
+
+def require_room(terms: CacheTerms) -> None:
+    """Nothing is begun that could not be written to its end: a claim, its lease, what the agent makes."""
+    left = room(terms)
+    if left < LEAST_ROOM:
+        raise Failure(
+            f"the disk is full: {terms.root} has {left >> 20} MiB left, and {LEAST_ROOM >> 20} are needed to begin",
+            hint=make_room(terms),
+        )
+
+
+def make_room(terms: CacheTerms) -> str:
+    return f"make room: du -sh {terms.root}/*   or keep less: git config --global gitgate.queue.disk BYTES"
 
 
 def caches(terms: CacheTerms) -> list[Path]:

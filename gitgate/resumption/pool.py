@@ -23,7 +23,7 @@ from ..context.desk import Desk, open_desk
 from ..context.find import summaries
 from ..context.machine import slot
 from ..context.remotes import remote_of
-from ..errors import Conflict, GateError, RemoteUnreachable, UnknownGate, Usage
+from ..errors import Conflict, Failure, GateError, RemoteUnreachable, UnknownGate, Usage
 from ..exchange.publishing import publish
 from ..exchange.syncing import sync
 from ..gates.leases import RENEW_AT, boottime
@@ -96,6 +96,8 @@ class Pool:
                 insist = False
                 if done.result != "released" or done.reason == claiming.HANDED_BACK:
                     return done
+        except OSError as broken:
+            raise Failure(f"this machine: {broken}", hint="df -h; git gate doctor") from broken
         finally:
             desk.close()
 
@@ -135,7 +137,7 @@ class Pool:
 
     def wait_until_ready(self, desk: Desk, gate: Gate, *, insist: bool = False) -> bool:
         """After a failed attempt, wait; twice as long after each. False when we are to stop."""
-        left = ready_at(desk, gate) - desk.clock()
+        left = pause_left(desk, gate)
         if left > 0 and not insist:
             self.tell(gate.id, f"gate {gate.id}: the next attempt is in {left:.0f} s")
             return not self.stopping.wait(left)
@@ -222,8 +224,8 @@ def is_candidate(summary: Summary) -> bool:
     return summary.state == "resuming"
 
 
-def ready_at(desk: Desk, gate: Gate) -> float:
-    """When the next attempt may begin."""
+def pause_left(desk: Desk, gate: Gate) -> float:
+    """Seconds until the next attempt may begin: the whole pause at the most, since whoever failed may go by another clock."""
     last = gate.history[-1].event
     released = [e.event for e in gate.events if isinstance(e.event, Outcome)]
     if not released or gate.claim is not None or released[-1].result != "released":
@@ -235,7 +237,8 @@ def ready_at(desk: Desk, gate: Gate) -> float:
         began = times.parse_time(released[-1].at)
     except Usage:
         return 0.0
-    return began + first * 2.0 ** (claiming.tries(gate) - 1)
+    pause = first * 2.0 ** (claiming.tries(gate) - 1)
+    return min(pause, began + pause - desk.clock())
 
 
 @dataclass

@@ -18,7 +18,7 @@ from ..claims.claiming import Claimant, ClaimLost, HeldClaim, renew
 from ..context.desk import Desk
 from ..context.remotes import may_publish_work
 from ..document.values import dataclass, field, replace
-from ..errors import GateError, LostRace, RemoteUnreachable
+from ..errors import GateError, LostRace, RemoteUnreachable, tells_of_full_disk
 from ..exchange.syncing import bring_home
 from ..gates import agency, lineage
 from ..gates.leases import RENEW_AT, boottime
@@ -226,8 +226,13 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None =
             errand.say(lost.message)
             return Resumed(gate.id, "lost", lost.message, attempt=held.attempt)
         except (GateError, OSError) as failed:
-            if renewer.resting.is_set() and isinstance(failed, RemoteUnreachable):
+            full = tells_of_full_disk(failed)
+            if renewer.resting.is_set() and (full or isinstance(failed, RemoteUnreachable)):
                 raise  # The agent has ended: whoever acts here next records that, and starts nothing.
+            if full:
+                # It would be the same in each attempt here, and elsewhere there is room.
+                claiming.try_release(desk, renewer.stop(), f"{claiming.HANDED_BACK}: {failed}")
+                raise
             return give_back(errand, desk, renewer.stop(), str(failed), "")
         except BaseException:
             claiming.try_release(desk, renewer.stop(), "the runner failed")
@@ -517,15 +522,17 @@ def tell_ending(errand: Errand, ended: Finished) -> None:
 
 def record_when_heard(errand: Errand, renewer: Renewer, act: Callable[[HeldClaim], Came]) -> Came:
     """The same again while the shared repository cannot be reached, or cannot move its refs since a git was killed there that
-    had locked them: the agent has done its part already.
+    had locked them, or while the disk is full: the agent has done its part already.
 
     The claim is held meanwhile, however long that is: with the first renewal that arrives, it is tried again.
     """
     for pause in chain(SAYS_LATER, repeat(SAYS_LATER[-1])):
         try:
             return renewer.give_up_with(act)
-        except (RemoteUnreachable, LostRace) as silent:
-            errand.say(f"{silent.message}; trying again when it answers, or in {pause:g} s")
+        except (GateError, OSError) as silent:
+            if not isinstance(silent, RemoteUnreachable | LostRace) and not tells_of_full_disk(silent):
+                raise
+            errand.say(f"{silent}; trying again when it answers, or in {pause:g} s")
             until = renewer.clock() + pause
             while renewer.clock() < until and not renewer.heard.wait(POLL) and not renewer.lost.is_set():
                 if errand.stopping.is_set():

@@ -17,6 +17,8 @@ from .runner import AnsweredGate, Order
 TASK, SWEEP, QUEUE = "gitgate.resume", "gitgate.sweep", "gitgate"
 PRIORITIES = {"urgent": 9, "high": 6, "normal": 3, "low": 0}
 HIGHEST = 9
+# What a sweep sends counts for nothing after so long, by the reader's clock: clocks of two machines may differ by hours.
+EXPIRES = 86400.0
 BROKERS = ("redis", "rediss", "amqp", "amqps")
 KINDS = ("agent", "priority", "repository")
 EXTRA = "pip install 'git-gate[celery]'"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gitgate.acts.asking import ask
 from gitgate.acts.reporting import gate_status
 from gitgate.claims.claiming import claim, renew
+from gitgate.context.find import summaries
 from gitgate.exchange.syncing import sync
+from gitgate.gates.leases import look_at_leases, sightings
 from gitgate.gates.listing import Filter, list_gates
 from gitgate.gates.recording import reload
 from gitgate.gates.starting import note_inability
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
+from support import PATIENCE
 from support.resuming import TERM, Clock, Seat, claimant
 from support.testbed.repositories import Clone
 
@@ -80,6 +85,32 @@ def test_a_runner_elsewhere_that_is_gone(ann: Seat, bob: Seat, clock: Clock) -> 
     assert states(bob, Filter(all=True)) == ["resuming"]  # nobody has looked since
     assert heard_states(bob) == ["stalled"]
     assert states(bob) == ["stalled"]
+
+
+def test_a_holder_that_is_seen_to_go_on_is_not_judged_by_its_clock(
+    ann: Seat, bob: Seat, clone_of: Callable[..., Clone], bare: Clone, clock: Clock
+) -> None:
+    """It is an hour behind: its lease has always run out, by what it says. Until it was seen to be renewed nobody can tell."""
+    gate = ann.answer(ann.ask())
+    with Seat(clone_of(bare, "behind"), Clock(clock.at - 3600)) as behind:
+        sync(behind.desk)
+        held = claim(behind.desk, behind.now(gate), claimant("behind"))
+        assert heard_states(bob) == ["stalled"]
+        held = renew(behind.desk, held)
+        for _ in range(2):
+            clock.pass_by(1)
+            assert heard_states(bob) == ["resuming"]
+
+
+def test_all_leases_are_looked_at_where_that_is_asked(ann: Seat, bob: Seat, clock: Clock) -> None:
+    """One that lasts for another hour by its holder's clock is watched from now on, and not from then."""
+    gate = ann.answer(ann.ask())
+    claim(ann.desk, ann.now(gate), claimant())
+    sync(bob.desk)
+    for every in (False, True):
+        desk = bob.desk
+        look_at_leases(desk, list(summaries(desk)), within=PATIENCE, every=every)
+        assert [place.name for place in sightings(desk).places()] == [gate.id] * every
 
 
 def test_a_remote_that_is_away_tells_nothing(ann: Seat, bob: Seat, bare: Clone, clock: Clock) -> None:

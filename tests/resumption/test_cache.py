@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.errors import UnsafeRemote, Usage
+from gitgate.errors import Failure, UnsafeRemote, Usage, tells_of_full_disk
+from gitgate.resumption import cache
 from gitgate.resumption.cache import IN_USE, TIDY_EVERY, USED, CacheTerms, caches, open_cache, tidy_cache
 from support.testbed.repositories import Clone, run_git
 
@@ -52,6 +53,25 @@ def test_what_was_used_longest_ago_goes_first(person: object, tmp_path: Path) ->
     (line,) = said_by(terms)
     assert line.startswith(f"{older.name} is removed")
     assert caches(terms) == sorted([old, new])
+
+
+def test_a_disk_without_room_is_cleared_at_once(
+    person: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within the bound, and looked at a moment ago: what nobody used for an hour goes all the same. Then it says what to do."""
+    terms = CacheTerms(tmp_path / "repositories", 10**6, 10**12)
+    old, new = (open_cache(terms, f"/srv/{name}.git", os.environ) for name in ("old", "new"))
+    os.utime(old / USED, (NOW - 2 * IN_USE, NOW - 2 * IN_USE))
+    assert said_by(terms) == []
+    cache.require_room(terms)
+    monkeypatch.setattr(cache, "LEAST_ROOM", 10**18)
+    (line,) = said_by(terms, now=NOW + 1)
+    assert line.startswith(f"{old.name} is removed, to make room")
+    assert caches(terms) == [new]
+    with pytest.raises(Failure, match="the disk is full") as full:
+        cache.require_room(terms)
+    assert f"du -sh {terms.root}/*" in full.value.hint
+    assert tells_of_full_disk(full.value)
 
 
 def test_what_was_not_committed_stays_for_its_time(bare: Clone, tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
 import shlex
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,13 +19,27 @@ import pytest
 
 from gitgate.context.desk import machine_settings
 from gitgate.resumption.cache import CacheTerms, open_cache
-from gitgate.runners.celery import SWEEP, TASK, make_app
-from support.brokers import QueueWorker, empty, is_gone, messages, rabbit_server, redis_server
+from gitgate.runners.celery import EXPIRES, SWEEP, TASK, make_app
+from support.brokers import (
+    NEAR,
+    QueueWorker,
+    Redis,
+    Wire,
+    clock_ahead,
+    empty,
+    is_gone,
+    messages,
+    put_in,
+    rabbit_server,
+    redis_server,
+    small_disk,
+    take_out,
+)
 from support.racing import race
 from support.readme import fenced
 from support.resuming import Agent, until
-from support.servers import free_port
-from support.testbed.command import Command
+from support.servers import free_port, git_daemon
+from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone, run_git
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -74,7 +91,7 @@ def attempts(cli: Command, server: Clone, gate: str) -> int:
 
 def sweeps() -> bool:
     """Have a worker look, as its clock does every minute; not more often than a look takes."""
-    make_app(machine_settings(os.environ)).send_task(SWEEP, queue="gitgate", expires=2)
+    make_app(machine_settings(os.environ)).send_task(SWEEP, queue="gitgate", expires=EXPIRES)
     time.sleep(2)
     return True
 
@@ -194,6 +211,201 @@ def test_a_worker_that_ends_hands_over(
     assert agent.starts == [gate, gate]
     # What is handed back in good order was no attempt.
     assert attempts(cli, server, gate) == (1 if how == "terminated" else 2)
+
+
+@pytest.mark.parametrize("by", ["+1h", pytest.param("-1h", marks=pytest.mark.thorough)])
+def test_a_worker_whose_clock_is_wrong_harms_nobody(
+    broker: str,
+    server: Clone,
+    cli: Command,
+    answered: Callable[..., str],
+    agent: Agent,
+    tmp_path: Path,
+    by: str,
+) -> None:
+    """It acts on what it is told of, sweeps included, keeps its lease while others look, and when it is killed its gate is taken
+    over as soon as any other's; nobody waits for its clock.
+    """
+    del broker
+    agent.is_held(COMMITS)
+    app = make_app(machine_settings(os.environ))
+    off = QueueWorker(tmp_path / "off", ("-c", "2"), env=clock_ahead(by))
+    with off:
+        gate = answered()
+        until(lambda: agent.starts == [gate])
+        until(lambda: sweeps() and "gitgate.sweep" in off.said.partition("ready.")[2])
+        # Those that look for longer than its term see that it goes on, whatever they are told.
+        with QueueWorker(tmp_path / "right", ("-c", "1")) as right:
+            tip = server.git("rev-parse", f"refs/hitl/open/{gate}")
+            app.send_task(TASK, (str(server.path), gate, tip, True), queue="gitgate")
+            app.send_task(TASK, (str(server.path), gate, tip, True), queue="gitgate")
+            for _ in range(6):
+                sweeps()
+            assert "taken" in [*right.results(), *off.results()]
+        assert attempts(cli, server, gate) == 1
+        agent.let_go()
+        until(lambda: state(cli, server, gate) == "resumed")
+        (agent.folder / "go").unlink()
+        second = answered()
+        until(lambda: agent.starts == [gate, second])
+        agent.does(COMMITS)
+        off.kill()
+        with QueueWorker(tmp_path / "next", ("-c", "1")):
+            until(lambda: sweeps() and state(cli, server, second) == "resumed", 120)
+    assert "Discarding" not in off.said
+    assert agent.starts == [gate, second, second]
+
+
+@pytest.mark.machine
+def test_a_full_disk_leaves_the_gate_to_another_worker(
+    broker: str, server: Clone, cli: Command, answered: Callable[..., str], agent: Agent, tmp_path: Path
+) -> None:
+    """Nothing is claimed there; it says what to do, and works again when there is room."""
+    del broker
+    disk = tmp_path / "small" / "cache"
+    with QueueWorker(tmp_path / "small", ("-c", "1"), reach=small_disk(disk, "96m")) as small:
+        filler = Path(f"/proc/{small.running.pid}/root{disk}/filler")
+        fill(filler, 0)
+        gate = answered()
+        until(lambda: "no room here" in small.results())
+        assert f"the disk is full: {disk}/gitgate/repositories has " in small.said
+        assert f"make room: du -sh {disk}/gitgate/repositories/*" in small.said
+        assert agent.starts == []
+        with QueueWorker(tmp_path / "roomy", ("-c", "1")) as roomy:
+            until(lambda: roomy.results() == ["resumed"])
+        filler.unlink()
+        other = answered()
+        until(lambda: state(cli, server, other) == "resumed")
+        assert agent.starts == [gate, other]
+        assert attempts(cli, server, gate) == attempts(cli, server, other) == 1
+
+
+@pytest.mark.machine
+@pytest.mark.thorough
+def test_work_that_does_not_fit_goes_where_there_is_room(
+    broker: str,
+    server: Clone,
+    ann: Clone,
+    cli: Command,
+    answered: Callable[..., str],
+    agent: Agent,
+    tmp_path: Path,
+) -> None:
+    """The disk fills while the working tree is written: the claim is handed back, which is no attempt, and nothing is left of it."""
+    del broker
+    (ann.path / "big").write_bytes(os.urandom(50 << 20))
+    ann.git("add", "big")
+    ann.git("commit", "-qm", "Something big")
+    ann.git("push", "-q", "origin", "main")
+    disk = tmp_path / "small" / "cache"
+    with QueueWorker(tmp_path / "small", ("-c", "1"), reach=small_disk(disk, "96m")) as small:
+        gate = answered()
+        until(lambda: "no room here" in small.results(), 120)
+        assert f"{gate} is left to another worker: " in small.said
+        assert f"make room: du -sh {disk}/gitgate/repositories/*" in small.said
+        assert agent.starts == []
+        inside = Path(f"/proc/{small.running.pid}/root{disk}")
+        assert list(inside.glob("gitgate/repositories/*.git/gitgate/worktrees/*")) == []
+        with QueueWorker(tmp_path / "roomy", ("-c", "1")) as roomy:
+            until(lambda: roomy.results() == ["resumed"], 120)
+    assert agent.starts == [gate]
+    assert attempts(cli, server, gate) == 1
+
+
+@pytest.mark.machine
+@pytest.mark.thorough
+def test_a_worker_that_is_cut_off_ends_its_agent_and_comes_back(
+    server: Clone, ann: Clone, cli: Command, agent: Agent, tmp_path: Path
+) -> None:
+    """In a network of its own whose wire is cut: before anybody takes over, its agent is gone. When the wire is whole again it
+    works as before, and acts on nothing twice.
+    """
+    agent.does("sleep 600")
+    port = free_port()
+    with Wire() as wire, git_daemon(tmp_path, port, wire.near), contextlib.ExitStack() as held:
+        redis = Redis(tmp_path / "redis", free_port(), host=NEAR, reach=wire.near)
+        redis.begin()
+        held.callback(redis.kill)
+        set_up(server, ann, cli, redis.address, tmp_path)
+        address = f"git://{NEAR}:{port}/{server.path.name}"
+        server.git("config", "gitgate.runnerAddress", address)
+        for name, value in {"queue.repositories": address, "networkTimeout": "4s"}.items():
+            run_git("config", "--global", f"gitgate.{name}", value, cwd=tmp_path)
+
+        def near(*command: str) -> str:
+            done = subprocess.run([*wire.near, *command], cwd=ann.path, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            return done.stdout.strip()
+
+        def answered() -> str:
+            gate = near(str(COMMAND), "ask", "Which?", "--agent", "scripted")
+            near(str(COMMAND), "respond", gate, "Postgres")
+            return gate
+
+        def looked() -> bool:
+            near(sys.executable, "-c", SWEEPS)
+            time.sleep(2)
+            return True
+
+        with QueueWorker(tmp_path / "far", ("-c", "1"), reach=wire.far) as far:
+            gate = answered()
+            until(lambda: agent.starts == [gate])
+            pid = int(agent.log.read_text("utf-8").split()[1])
+            agent.does(f"! kill -0 {pid} 2>/dev/null || echo overlap >> '{tmp_path}/overlap'; {COMMITS}")
+            wire.cut()
+            with QueueWorker(tmp_path / "near", ("-c", "1"), reach=wire.near):
+                until(lambda: looked() and state(cli, server, gate) == "resumed", 180)
+            assert is_gone(pid)
+            assert agent.starts == [gate, gate]
+            wire.mend()
+            second = answered()
+            until(lambda: looked() and state(cli, server, second) == "resumed", 180)
+            until(lambda: "resumed" in far.results())
+    assert agent.starts == [gate, gate, second]
+    assert not (tmp_path / "overlap").exists()
+    assert attempts(cli, server, gate) == 2
+
+
+SWEEPS = """
+import os
+from gitgate.context.desk import machine_settings
+from gitgate.runners.celery import SWEEP, make_app
+
+make_app(machine_settings(os.environ)).send_task(SWEEP, queue="gitgate")
+"""
+
+
+def test_a_message_that_comes_late_does_nothing(
+    broker: str, server: Clone, cli: Command, answered: Callable[..., str], agent: Agent, tmp_path: Path
+) -> None:
+    """Held back until the sweep has told of the gate again: it finds somebody at work, or the gate closed."""
+    agent.is_held(COMMITS)
+    gate = answered()
+    until(lambda: handed_out(server, gate))
+    late = take_out(broker)
+    with QueueWorker(tmp_path / "first", ("-c", "2")) as worker:
+        until(lambda: sweeps() and agent.starts == [gate])
+        put_in(broker, late)
+        until(lambda: worker.results() == ["taken"])
+        agent.let_go()
+        until(lambda: worker.results() == ["taken", "resumed"])
+        put_in(broker, late)
+        until(lambda: worker.results() == ["taken", "resumed", "taken"])
+    assert agent.starts == [gate]
+    assert attempts(cli, server, gate) == 1
+
+
+def fill(place: Path, leave: int) -> None:
+    """Until so many bytes are left on its disk."""
+    with place.open("wb") as out, contextlib.suppress(OSError):
+        while room(place.parent) > leave:
+            out.write(bytes(min(1 << 16, max(1, room(place.parent) - leave))))
+            out.flush()
+
+
+def room(folder: Path) -> int:
+    there = os.statvfs(folder)
+    return there.f_bavail * there.f_frsize
 
 
 def revoke(worker: QueueWorker) -> None:

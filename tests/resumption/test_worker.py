@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.claims.claiming import claim, release
+from gitgate.exchange.syncing import sync
+from gitgate.resumption.pool import pause_left
 from support import PATIENCE
-from support.resuming import Agent, until
+from support.resuming import Agent, Clock, Seat, claimant, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, make_clone
 
@@ -127,3 +130,14 @@ def test_status_tells_how_each_agent_does(repo: Clone, agent: Agent, cli: Comman
     running.communicate(timeout=PATIENCE)
     assert cli.quick("status", "--json", code=0).json["agents"][0]["state"] in ("active", "gone")
     assert "1 asked" in cli.quick("status", code=0).out
+
+
+@pytest.mark.parametrize("ahead", [3600, -3600])
+def test_nobody_waits_for_the_clock_of_who_failed(ann: Clone, bob: Clone, clock: Clock, ahead: int) -> None:
+    """The pause before the next attempt is as long as it is, or is over, whatever time it was where the last one failed."""
+    with Seat(ann, clock) as here, Seat(bob, Clock(clock.at + ahead)) as there:
+        gate = here.answer(here.ask())
+        sync(there.desk)
+        release(there.desk, claim(there.desk, there.now(gate), claimant("off")), "its model was away")
+        sync(here.desk)
+        assert pause_left(here.desk, here.now(gate)) == min(30, 30 + ahead)

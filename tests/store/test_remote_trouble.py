@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.errors import GateError, PushRefused, RemoteUnreachable
+from gitgate.errors import GateError, PushRefused, RemoteUnreachable, tells_of_full_disk
 from gitgate.store.remote.fetch import fetch, parse_ls_remote
 from gitgate.store.remote.push import push
 from gitgate.store.remote.remote import RefMove
-from gitgate.store.remote.wire import GitSpoken
+from gitgate.store.remote.wire import GitSpoken, explain
 from support.servers import SshServer, free_port, http_server, silent_server
 from support.sharing import OPEN, Place, hook, name, opening, reasons, record
 from support.testbed.repositories import Clone
@@ -141,6 +141,23 @@ class TestTrouble:
         near.server.git("config", "receive.maxInputSize", "1")
         (fate,) = push(near.ann.repository, "origin", [opening(near.ann, 2)])
         assert fate.reason.startswith("refused: ")
+
+    @pytest.mark.parametrize(
+        ("line", "whose"),
+        [
+            ("fatal: write error: No space left on device", "here"),
+            ("error: unable to write file objects/pack/tmp_pack_x: Disk quota exceeded", "here"),
+            ("remote: fatal: write error: No space left on device", "there"),
+            (" ! [remote rejected] main -> main (No space left on device)", "there"),
+            ("error: remote unpack failed: No space left on device", "there"),
+        ],
+    )
+    def test_whose_disk_is_full_is_told_apart(self, line: str, whose: str) -> None:
+        """Ours is nobody else's to mend, and no reason to ask who runs the server."""
+        said = explain("origin", GitSpoken(1, [], [line, "fatal: the other side hung up"]), timeout=1)
+        assert tells_of_full_disk(said) == (whose == "here")
+        assert ("make room here" in said.hint) == (whose == "here")
+        assert ("whoever runs the server" in said.hint) == (whose == "there")
 
     def test_a_server_without_atomic_pushes_is_refused(self, near: Place) -> None:
         """Without all-or-nothing a claim could be half made."""

@@ -227,6 +227,26 @@ def http_server(root: Path, *, secret: str = "") -> Iterator[HttpServer]:
 
 
 @contextmanager
+def git_daemon(root: Path, port: int, reach: Sequence[str] = ()) -> Iterator[None]:
+    """`git daemon` for every repository below `root`, pushes included. `reach`: what leads into the network that it stands in."""
+    flags = [f"--port={port}", f"--base-path={root}", "--export-all", "--enable=receive-pack", "--reuseaddr"]
+    with (root / "daemon.log").open("wb") as log:
+        command = [*reach, "git", "daemon", "--verbose", *flags]
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        for _ in range(50 * PATIENCE):
+            if b"Ready to rumble" in (root / "daemon.log").read_bytes():
+                break
+            time.sleep(0.02)
+        else:
+            raise AssertionError((root / "daemon.log").read_text("utf-8"))
+        yield
+    finally:
+        running.terminate()
+        running.wait(PATIENCE)
+
+
+@contextmanager
 def silent_server() -> Iterator[int]:
     """A port that takes connections and never says a word."""
     with socket.socket() as listening:

@@ -283,6 +283,8 @@ def listener(progress: Progress) -> Callable[[str], None]:
 
 
 _LOGIN = r"(://)[^/@\s]*@"
+# Whose disk is full: what the other side says comes behind `remote:`, or is told of as refused.
+_FULL, _THERE = r"(?i)no space left|disk quota", r"^remote: |unpack(er)? (failed|error)|\[remote rejected\]"
 _NOISE = r"error: failed to push some refs|Please make sure you have|and the repository exists|hint: "
 
 
@@ -338,6 +340,11 @@ def explain(
             f"{name} said nothing for {timeout:g} s; whether anything arrived is not known", hint=SYNC
         )
     text = "\n".join(said.err)
+    here = [line for line in said.err if not re.search(_THERE, line) and re.search(_FULL, line)]
+    if here:
+        return Failure(
+            f"the disk is full: {gist(here)}", hint="make room here, then type the same again: df -h"
+        )
     for known in CAUSES:
         if re.search(known.words, text):
             return known.error(f"{name}: {known.meaning} ({gist(said.err)})", hint=known.hint)
