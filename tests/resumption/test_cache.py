@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from gitgate.context.desk import open_desk
 from gitgate.errors import Failure, UnsafeRemote, Usage, tells_of_full_disk
 from gitgate.resumption import cache
 from gitgate.resumption.cache import IN_USE, TIDY_EVERY, USED, CacheTerms, caches, open_cache, tidy_cache
@@ -99,3 +101,19 @@ def test_what_was_not_committed_stays_for_its_time(bare: Clone, tmp_path: Path) 
     assert trees[1].exists()
     assert said_by(terms, now=NOW + TIDY_EVERY + 1) != []
     assert not trees[1].exists()
+
+
+@pytest.mark.slow
+def test_an_agents_git_needs_no_remote(bare: Clone, tmp_path: Path) -> None:
+    """What was brought is whole, also from a server that would leave something out: its history is read without the network."""
+    bare.git("config", "uploadpack.allowFilter", "true")
+    before = bare.git("rev-parse", "main:README")
+    blob = bare.git("hash-object", "-w", "--stdin", input="something else\n")
+    tree = bare.git("mktree", input=f"100644 blob {blob}\tREADME\n")
+    bare.git("update-ref", "refs/heads/main", bare.git("commit-tree", "-p", "main", "-m", "next", tree))
+    place = open_cache(CacheTerms(tmp_path / "repositories", 60, 10**9), bare.path.as_uri(), os.environ)
+    with closing(open_desk(place, os.environ)) as desk:
+        cache.bring_policy(desk)
+    bare.path.rename(bare.path.with_name("away"))
+    assert b"something else" in run_git("log", "-p", "main", cwd=place)
+    assert run_git("cat-file", "-t", before, cwd=place) == b"blob\n"
