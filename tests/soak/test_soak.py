@@ -1,5 +1,6 @@
 """A server, workers of a queue, people who ask and answer, an archive and a sweep, all at once, while workers and the broker are killed,
-stopped and started, and messages are doubled, lost and held back. What has to hold is looked at throughout, and at the end.
+stopped and started, and messages are doubled, lost and held back. In the middle the queue is emptied by hand. What has to hold
+is looked at throughout, and at the end.
 
 By hand for longer, and with figures: GITGATE_SOAK="gates=500 workers=8 seconds=3000" pytest -m "" -n 0 -s tests/soak
 An hour with two workers: GITGATE_SOAK="gates=1200 workers=3 seconds=3600". With `seed=2` other faults are drawn.
@@ -16,7 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,7 @@ from gitgate.context.desk import machine_settings, open_desk
 from gitgate.context.find import summaries
 from gitgate.errors import GateError
 from gitgate.runners.celery import SWEEP, TASK, make_app
-from support.brokers import QueueWorker, Redis, clock_ahead, empty, put_in, take_out
+from support.brokers import QueueWorker, Redis, clock_ahead, empty, messages, put_in, take_out
 from support.resuming import Agent, Seat, until
 from support.servers import free_port
 from support.testbed.command import Command
@@ -36,9 +37,9 @@ from support.testbed.repositories import Clone, run_git
 GIVEN = dict(word.split("=") for word in os.environ.get("GITGATE_SOAK", "").split())
 GATES, WORKERS = int(GIVEN.get("gates", 12)), int(GIVEN.get("workers", 2))
 SECONDS, SEED = float(GIVEN.get("seconds", 40)), int(GIVEN.get("seed", 0))
-AFTERWARDS = 300.0
+AFTERWARDS = 300.0 + SECONDS
 
-pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(SECONDS + AFTERWARDS + 300)]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(SECONDS + 2 * AFTERWARDS + 300)]
 
 # A lock of the system ends with its holder: two agents of one gate at once are seen.
 BODY = """exec 9> "{locks}/$GITGATE_ID"; flock -n 9 || echo "overlap $GITGATE_ID" >> "{locks}/overlaps"
@@ -161,7 +162,7 @@ class People:
         return threads
 
     def ask(self) -> None:
-        pause = SECONDS / GATES / 2
+        pause = SECONDS / GATES / 4
         while len(self.asked) < GATES and not self.over.is_set():
             try:
                 gate = self.asks.ask(f"Which, {len(self.asked)}?")
@@ -203,11 +204,10 @@ class Measured:
             self.memory.append(pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20))
             self.processes.append(len(own))
 
-    def grew(self) -> float:
-        """By how much more memory it has in the last third than in the second one, as a share; the first one loads and warms up."""
-        third = len(self.memory) // 3
-        before, after = self.memory[third : 2 * third], self.memory[2 * third :]
-        return max(after) / max(before) - 1 if third else 0.0
+    def grew(self, what: Sequence[float]) -> float:
+        """By how much more there is of it in the last third than in the second one, as a share; the first one loads and warms up."""
+        third = len(what) // 3
+        return max(what[2 * third :]) / max(what[third : 2 * third]) - 1 if third else 0.0
 
 
 def test_each_answer_is_acted_on_once(
@@ -250,6 +250,9 @@ def test_each_answer_is_acted_on_once(
             end = began + SECONDS
             while (len(people.asked) < GATES or fleet.waiting()) and time.monotonic() < end:
                 fleet.trouble()
+                if len(people.asked) >= GATES / 2 and not fleet.done["emptied by hand"]:
+                    fleet.done["emptied by hand"] = len(messages(broker.address))
+                    empty(broker.address)
                 fleet.sweep()
                 calm.look()
                 assert not (locks / "overlaps").exists()
@@ -270,15 +273,15 @@ def test_each_answer_is_acted_on_once(
     took = time.monotonic() - began
     sys.stderr.write(
         f"\n{GATES} gates, {WORKERS} workers, {took:.0f} s: {dict(fleet.done)}; {len(agent.starts)} agents started;"
-        f" a worker in peace: memory {calm.memory[0]:.0f} to {max(calm.memory):.0f} MiB ({calm.grew():+.0%} in the last third),"
+        f" a worker in peace: memory {calm.memory[0]:.0f} to {max(calm.memory):.0f} MiB ({calm.grew(calm.memory):+.0%} in the last third),"
         f" open files {min(calm.files)} to {max(calm.files)}; people's trouble: {people.trouble}\n"
     )
     check_records(people, agent, bare, cli)
     assert not (locks / "overlaps").exists()
     assert people.trouble == []
     assert agents_alive(agent) == []
-    assert calm.grew() < 0.2
-    assert max(calm.files) <= calm.files[0] + 16
+    assert calm.grew(calm.memory) < 0.2
+    assert calm.grew(calm.files) < 0.4
     assert max(calm.processes) <= 2
     for worker in fleet.workers:
         for place in worker.repositories:
