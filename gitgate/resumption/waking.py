@@ -24,9 +24,10 @@ from ..record.runs import OF_A_TREE, Run
 from ..sharing.branches import HEADS, tip_of
 from ..store.git import commits
 from ..store.git.permissions import private_folder
-from ..store.git.refs import RUNS
+from ..store.git.refs import RUNS, WORK
 from ..store.git.repository import Repository
 from ..store.records.journal import Journals
+from ..store.remote.fetch import fetch_refs
 from ..store.remote.remote import RefMove
 from ..store.work.restore import matches, open_worktree, remove_worktree
 from . import place
@@ -140,7 +141,7 @@ def left_by(errand: Errand, desk: Desk, run: Run) -> dict[str, str] | None:
     """What the run's own tree was when it was let go; else the commit of its code. None where nothing of it is here."""
     own = run.own_tree
     if own is not None:
-        if all(desk.repo.git.ok("cat-file", "-e", f"{own[key]}^{{commit}}") for key in OF_A_TREE):
+        if has_commits(desk, own) or (bring_tree(desk, run.id) and has_commits(desk, own)):
             return {"branch": "", **own}
         errand.say(
             f"what run {run.id} did was not published: git gate init, and git gate sync, where it was let go"
@@ -149,6 +150,21 @@ def left_by(errand: Errand, desk: Desk, run: Run) -> dict[str, str] | None:
     if not code or not desk.repo.git.ok("cat-file", "-e", f"{code}^{{commit}}"):
         return None
     return {"head": code, "staged": code, "work": code, "branch": ""}
+
+
+def has_commits(desk: Desk, own: dict[str, str]) -> bool:
+    return all(desk.repo.git.ok("cat-file", "-e", f"{own[key]}^{{commit}}") for key in OF_A_TREE)
+
+
+def bring_tree(desk: Desk, run: str) -> bool:
+    """What the run's trees were, from where it is shared; whether that was there."""
+    remote = remote_of(desk)
+    if remote is None:
+        return False
+    try:
+        return WORK + run in fetch_refs(desk.repo, remote, [WORK + run], timeout=desk.network_timeout)
+    except GateError:
+        return False
 
 
 def is_as_left(there: Repository, left: dict[str, str]) -> bool:

@@ -171,7 +171,10 @@ class Woken:
         self.ann.git("switch", "-qc", "feature")
         self.ann.commit("Ann's own", own="1\n")
         self.ann.git("push", "-q", "origin", "feature")
-        self.run = str(cli("run", "flows.py", "--json", cwd=self.ann.path, code=8).json["id"])
+        self.run = self.begun("--protected")
+
+    def begun(self, *how: str) -> str:
+        return str(self.cli("run", *how, "flows.py", "--json", cwd=self.ann.path, code=8).json["id"])
 
     def shown(self) -> dict[str, Any]:
         self.cli("sync", cwd=self.bob.path)
@@ -241,3 +244,22 @@ def test_a_branch_that_went_on_while_the_run_slept_is_not_merged(woken: Woken, c
     assert woken.fetched(f"run/{woken.run}")[:3] == ["Commit 2", "Commit 1", "Ann's own"]
     cli("stop", woken.run, "--reason", "enough", cwd=woken.server.path, code=0)
     cli("verify", cwd=woken.server.path, code=0)
+
+
+@pytest.mark.slow
+def test_another_clone_that_wakes_a_run_keeps_its_own_checkout(
+    bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
+) -> None:
+    """What is committed is on the run's branch of the shared repository; the clone that woke it stays on its own."""
+    cli.quick("init", "--server", "--no-resume", cwd=bare.path, code=0)
+    woken = Woken(bare, clone_of, cli, tmp_path)
+    bob = woken.bob
+    bob.git("config", "gitgate.agent.coder.start", str(tmp_path / "commits.sh"))
+    bob.git("fetch", "-q", "origin")  # the protected branch, whose code it is
+    before = bob.git("rev-parse", "HEAD")
+    cli("sync", cwd=bob.path, code=0)
+    cli("signal", woken.run, "--topic", "built", cwd=bob.path, code=0)
+    said = cli("resume", "--all", cwd=bob.path, code=0)
+    assert f"run {woken.run}: the run is sleeping" in said.err
+    assert woken.fetched()[:2] == ["Commit 1", "Ann's own"]
+    assert (bob.git("rev-parse", "HEAD"), bob.git("status", "--porcelain")) == (before, "")
