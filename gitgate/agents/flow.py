@@ -46,12 +46,12 @@ class FlowRun(Agent):
         text = finished.out.decode("utf-8", "replace").strip()
         try:
             said = json.loads(text.rpartition("\n")[2])
-            status = str(said.get("status", ""))
+            status, why = str(said.get("status", "")), str((said.get("error") or {}).get("message", ""))
         except (ValueError, AttributeError):
-            status = ""
+            status = why = ""
         if finished.ending is ProcessEnding.EXITED and status:
             asked = finished.code == WAITING and status == "waiting_human"
             return AgentOutcome(AgentResult.ASKED if asked else AgentResult.DONE, text=f"the run is {status}")
         return AgentOutcome(
-            AgentResult.FAILED, text=text, reason=reason_of_end(finished), retry=killed(finished)
+            AgentResult.FAILED, text=text, reason=why or reason_of_end(finished), retry=killed(finished)
         )

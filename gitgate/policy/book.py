@@ -41,6 +41,10 @@ class Book:
         return next((p.allowed_signers for p in self.policies if p.allowed_signers), SIGNERS)
 
 
+SERVERS = "main-worktree/HEAD"
+"""That of the repository itself, as a working tree of it says it."""
+
+
 def protected_refs(desk: Desk) -> list[str]:
     """Where the protected branch is looked for, the surest first."""
     named = desk.settings.text("protectedBranch")
@@ -48,8 +52,10 @@ def protected_refs(desk: Desk) -> list[str]:
     # A receiving hook sees no working tree, whether there is one or not; then git's own word counts.
     bare = desk.repo.bare and desk.settings.git.get("core.bare") != "false"
     if bare or desk.settings.flag("server"):
-        # A server whose HEAD names a branch that nobody pushed has its policy on the one that they did push.
-        return [f"refs/heads/{named}"] if named else ["HEAD", *(f"refs/heads/{name}" for name in usual)]
+        # A server whose HEAD names a branch that nobody pushed has its policy on the one that they did push. In a working tree
+        # that is made for an agent, HEAD is the agent's branch.
+        head = "HEAD" if desk.repo.git_dir == desk.repo.common_dir else SERVERS
+        return [f"refs/heads/{named}"] if named else [head, *(f"refs/heads/{name}" for name in usual)]
     remote = policy_remote(desk)
     if remote is None:
         return [f"refs/heads/{name}" for name in usual]
@@ -96,7 +102,7 @@ def ref_of(found: Protected | None) -> str | None:
     if found is None:
         return None
     name = found.source.rpartition(":")[0]
-    return name if name == "HEAD" else f"refs/{name}"
+    return name.rpartition("/")[2] if name in ("HEAD", SERVERS) else f"refs/{name}"
 
 
 def policy_in_file(found: Protected) -> Policy | None:

@@ -263,3 +263,14 @@ def test_another_clone_that_wakes_a_run_keeps_its_own_checkout(
     assert f"run {woken.run}: the run is sleeping" in said.err
     assert woken.fetched()[:2] == ["Commit 1", "Ann's own"]
     assert (bob.git("rev-parse", "HEAD"), bob.git("status", "--porcelain")) == (before, "")
+
+
+@pytest.mark.slow
+def test_a_server_runs_no_flow_of_a_branch(woken: Woken, cli: Command) -> None:
+    """Whoever may push a branch may not have its code run: what HEAD is in a tree that was made for an agent is no policy."""
+    woken.ann.commit(**{"flows.py": BUILDS.replace("return", "open('pwned', 'w'); return")})
+    woken.ann.git("push", "-q", "origin", "feature")
+    run = woken.begun()
+    cli("sync", cwd=woken.ann.path, code=0)
+    said = cli("resume", run, cwd=woken.server.path, code=1).err
+    assert "with code that is not on the protected branch" in said
