@@ -15,8 +15,9 @@ from ...context.remotes import remote_of
 from ...errors import BadAnswer, GateError
 from ...exchange.publishing import publish
 from ...exchange.syncing import sync
+from ...gates.listing import due_runs
 from ...gates.recording import DAY, act, judged_at
-from ...gates.starting import kept_back, stayed
+from ...gates.starting import began_here, kept_back, stayed
 from ...model.gate import Gate
 from ...store.git.refs import SESSIONS
 from ...text.times import format_time, parse_time
@@ -340,6 +341,7 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
         mark_others(now, threads)
         places = {gate.id: thread for thread, gates in threads.items() for gate in gates}
         find_answered(now, places)
+        note_sleepers(now)
     say_once(now, forge.unchecked)
     if now.done.resume and may_only_read(desk.settings.env):
         now.note(LATER)  # without the repository's secrets an agent would fail, and its gate with it
@@ -560,6 +562,17 @@ def find_answered(now: Round, places: Mapping[str, Thread]) -> None:
             now.done.doubts[gate.id] = why
         else:
             now.done.resume.append(gate.id)
+
+
+def note_sleepers(now: Round) -> None:
+    """Runs that have what they waited for. No job goes on with one, and a server's own hook and worker look themselves."""
+    if now.desk.repo.bare or now.desk.settings.pull_request:
+        return
+    for run in due_runs(now.desk):
+        if not began_here(now.desk, run):
+            now.note(
+                f"run {run} has what it waited for, and no job goes on with it: git gate resume {run[:6]}"
+            )
 
 
 def to_resume(now: Round) -> list[Gate]:

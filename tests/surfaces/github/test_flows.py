@@ -20,7 +20,7 @@ from support.servers import HttpServer
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, run_git
 
-from .conftest import THREAD
+from .conftest import THREAD, Team
 from .test_workflows import PIN, fresh_home, handed_on, well
 
 WORKFLOW = f".github/workflows/{FLOW}"
@@ -163,3 +163,29 @@ def test_the_whole_loop_of_a_flow(
     ended = cli.quick("show", run, "--json", cwd=bare.path, code=0).json
     assert (ended["status"], ended["result"]) == ("completed", "ready")
     assert bare.git("show", "feature:work.txt").split() == ["coder", "reviewer"]
+
+
+NIGHTLY = """
+import gitgate
+
+
+@gitgate.flow
+def nightly():
+    return gitgate.receive("built").value
+"""
+
+
+@pytest.mark.slow
+def test_a_sweep_names_runs_that_no_job_goes_on_with(team: Team) -> None:
+    """Once they have what they waited for; somebody has to look after them."""
+    team.agents.commit(**{"flows.py": NIGHTLY})
+    run = team.cli("run", "flows.py", "--json", cwd=team.agents.path, code=8).json["id"]
+    team.cli("sync", cwd=team.agents.path, code=0)
+
+    def noted() -> list[str]:
+        return list(team.cli.quick("github", "sweep", "--json", cwd=team.job().path, code=0).json["noted"])
+
+    assert not [words for words in noted() if run in words]
+    team.cli("signal", run, "--topic", "built", "v1", cwd=team.agents.path, code=0)
+    (words,) = [words for words in noted() if run in words]
+    assert f"no job goes on with it: git gate resume {run[:6]}" in words
