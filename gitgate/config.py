@@ -248,7 +248,13 @@ SETTINGS = (
     ),
     Setting("notify.detail", "word:title,context,diff", "title", "how much of a gate is sent", True),
     Setting("notify.secret", "text", "", "what webhooks are signed with: `whsec_` and base64", True),
-    Setting("notify.url", "text", "", "the link that is sent, with `{id}` for the gate's", True),
+    Setting(
+        "notify.url",
+        "text",
+        "",
+        "the link that is sent, with `{id}` for the gate's; `{link}`: one that opens it at your own desk, for one answer",
+        True,
+    ),
     Setting(
         "web.userHeader",
         "text",

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ...context.desk import Desk
+    from ...context.logins import Logins
     from ...surfaces.forge.hosts.events import Commented, Dispatched
     from ...surfaces.forge.hosts.web import Known
     from ...surfaces.forge.webhook import Receiver
     from ...surfaces.web.guarding import WebAddress, WebProxies
-    from ...surfaces.web.logins import Logins
 
 SECRET = "GITGATE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
 LOOK = 0.5
@@ -64,6 +64,9 @@ LOOK = 0.5
 @click.option("--url", default="", metavar="URL", help="With --desk: the address that a proxy has for it.")
 @click.option("--everywhere", is_flag=True, help="With --desk: every repository that `git gate init` knows.")
 @click.option("--login", is_flag=True, help="Print one more link that logs a browser in to the desk, once.")
+@click.option(
+    "--link", metavar="ID", help="Print a link that opens this gate alone, for one answer, within a day."
+)
 @click.option("--log-out", is_flag=True, help="End every login to your desks, at once.")
 @verb
 def serve_command(screen: Screen, host: str, port: int, every: str, page: bool, **desk_flags: Any) -> int:
@@ -80,6 +83,8 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool, 
     git gate serve --desk
     pip install 'git-gate[web]'
     """
+    if desk_flags["link"] is not None:
+        return make_link(screen, desk_flags["link"])
     if desk_flags["log_out"] or desk_flags["login"]:
         return change_logins(screen, end=desk_flags["log_out"])
     if desk_flags["pages"]:
@@ -231,8 +236,8 @@ INSTALL = "pip install 'git-gate[web]'"
 
 
 def kept_logins(screen: Screen) -> Logins:
+    from ...context.logins import Logins
     from ...context.machine import state_home
-    from ...surfaces.web.logins import Logins
 
     home = state_home(screen.env)
     if home is None:
@@ -255,6 +260,21 @@ def change_logins(screen: Screen, *, end: bool) -> int:
         raise Failure("no desk was served here yet", hint="git gate serve --desk")
     link = f"{address}/login?token={word}"
     screen.emit("serve", {"address": address, "login": link}, link)
+    return exits.DONE
+
+
+def make_link(screen: Screen, gate_id: str) -> int:
+    """For a telephone, or somebody who may answer this one gate in your name."""
+    from ...acts.reading import open_gate
+
+    desk = screen.desk()
+    desk.refuse_agents("serve --link")
+    gate = open_gate(desk, gate_id)
+    link = kept_logins(screen).new_link(gate.id)
+    if not link:
+        raise Failure("no desk was served here yet", hint="git gate serve --desk")
+    screen.emit("serve", {"gate": gate.id, "link": link}, link)
+    screen.say(f"whoever has it may answer {gate.id} in your name, once, within a day")
     return exits.DONE
 
 
@@ -305,6 +325,7 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
 def tell_address(screen: Screen, logins: Logins, address: WebAddress, proxies: WebProxies | None) -> None:
     """Where it is, with a login in it where nobody else says who somebody is."""
     if proxies is not None:
+        logins.forget_address()  # links to one gate are for desks without such a proxy
         screen.emit("serve", {"address": address.origin, "login": None}, address.origin)
         screen.say(
             f"{address.origin} listens on {address.host}:{address.port}; who somebody is, its proxy says in {proxies.header}"

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...context.desk import Desk
+from ...context.logins import Logins
+from ...context.machine import state_home
 from ...errors import GateError
 from ...gates.work import diff_of
 from ...model.gate import Gate, Outcome
@@ -168,7 +170,7 @@ def notification(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasio
         shape |= detail_of(gate)
     if recipient.detail == "diff":
         shape["diff"] = diff_text(desk, gate)
-    url = recipient.url.replace("{id}", gate.id) or None
+    url = url_for(desk, recipient, gate, occasion)
     lines = [told_by(desk, gate, occasion), url or command_for(gate, occasion)]
     if "context" in shape:
         lines[1:1] = [*(one["prompt"] for one in shape["questions"]), shape["context"]]
@@ -177,6 +179,23 @@ def notification(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasio
     urgent = gate.priority == "urgent"
     whole = told_shape(occasion.event, name, title, text, shape, url, command_for(gate, occasion))
     return Notification(name, occasion.event, gate.id, title, text, urgent, whole)
+
+
+LINK = "{link}"
+
+
+def url_for(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasion) -> str | None:
+    """What `notify.url` says of this gate. `{link}`: one that opens the gate at the desk that is served here, for one answer in
+    this person's name; for their own addresses alone, and none where there is nothing to answer.
+    """
+    url = recipient.url.replace("{id}", gate.id)
+    if LINK not in url:
+        return url or None
+    home = state_home(desk.settings.env)
+    if home is None or not recipient.target.own or occasion.event not in ASKING:
+        return None
+    link = Logins(home, desk.clock).new_link(gate.id)
+    return url.replace(LINK, link) if link else None
 
 
 def run_notification(desk: Desk, recipient: Recipient, run: Run, occasion: Occasion) -> Notification:

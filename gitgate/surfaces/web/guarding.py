@@ -14,9 +14,9 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_netw
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from ...context.logins import Logins, RateLimit, word_digest
 from ...errors import Usage
 from ...text.display import one_line
-from .logins import Logins, RateLimit, word_digest
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -42,6 +42,7 @@ PATH = re.compile(rb"/|(?:/[A-Za-z0-9_-][A-Za-z0-9._-]{0,79}){1,4}")
 MOST_QUERY, MOST_BODY, MOST_FIELDS = 1000, 1_000_000, 500
 FORM = "application/x-www-form-urlencoded"
 OPEN_PATHS = ("/login", "/s/")
+LINK = re.compile(r"/l/([A-Za-z0-9_-]{43})(?:/answer)?")
 FORM_WORD = "form"
 
 
@@ -52,11 +53,18 @@ class Visitor:
     key: str
     session: str = ""
     login: str = ""
+    link: str = ""
 
     @property
     def bound(self) -> str:
         """What a form is bound to that is shown to them."""
-        return self.session or (f"login {self.login}" if self.login else "")
+        named = f"login {self.login}" if self.login else ""
+        return self.session or named or (f"link {self.link}" if self.link else "")
+
+    @property
+    def sees_all(self) -> bool:
+        """A link opens one gate, and nothing else."""
+        return bool(self.session or self.login)
 
 
 LOGIN = re.compile(r"[^\s<>\x00-\x1f\x7f][^<>\x00-\x1f\x7f]{0,199}")
@@ -170,7 +178,10 @@ class WebGuard:
         wrong = malformed(scope) or self.misdirected(scope, headers)
         if wrong:
             return wrong
-        visitor = self.visitor(headers) if self.proxies is None else self.vouched_for(scope, self.proxies)
+        if self.proxies is not None:
+            visitor = self.vouched_for(scope, self.proxies)
+        else:
+            visitor = self.by_link(scope["path"]) or self.visitor(headers)
         scope["visitor"] = visitor
         if visitor is not None:
             return None if self.known.allows(visitor.key) else (429, "too many requests; wait a moment")
@@ -178,6 +189,8 @@ class WebGuard:
             return 429, "too many requests from somebody who is not logged in; wait a minute"
         if self.proxies is None and scope["path"].startswith(OPEN_PATHS):
             return None
+        if self.proxies is None and scope["path"].startswith("/l/"):
+            return 401, "this link does not work, or no longer: it is for one answer, within a day"
         why = (
             "no proxy that is trusted here says who you are" if self.proxies else "you are not logged in here"
         )
@@ -203,6 +216,13 @@ class WebGuard:
         if found is None or not self.logins.is_known(found.value):
             return None
         return Visitor(word_digest(found.value), session=found.value)
+
+    def by_link(self, path: str) -> Visitor | None:
+        """Whoever has a gate's link; what they are logged in as does not matter there."""
+        found = LINK.fullmatch(path)
+        if found is None or self.logins.gate_of(found[1]) is None:
+            return None
+        return Visitor(word_digest(found[1]), link=found[1])
 
     def vouched_for(self, scope: Scope, proxies: WebProxies) -> Visitor | None:
         """Whom a trusted proxy names. Two names are none, and from anybody else it is not looked at."""

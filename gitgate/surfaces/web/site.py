@@ -7,7 +7,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -25,6 +25,7 @@ from starlette.routing import Route
 
 from ...acts.answering import Manner, Responded, respond
 from ...context.desk import Desk
+from ...context.logins import Logins
 from ...errors import BadAnswer, Conflict, GateError, NotAllowed, Stale, UnknownGate
 from ...model.gate import Gate
 from ...render.shapes import event_words
@@ -32,7 +33,6 @@ from ...text.display import clip, neutral, one_line
 from ...text.times import ago, format_duration, parse_time
 from .guarding import UnfitBody, Visitor, WebAddress, WebGuard, WebProxies, read_form
 from .live import MOST_STREAMS, LivePages
-from .logins import Logins
 from .reading import (
     Fields,
     LetterShown,
@@ -106,6 +106,8 @@ class WebSite:
             Route("/", self.list_page),
             Route("/g/{gate}", self.letter_page),
             Route("/g/{gate}/answer", self.answer, methods=["POST"]),
+            Route("/l/{word}", self.link_page),
+            Route("/l/{word}/answer", self.answer_link, methods=["POST"]),
             Route("/runs", self.runs_page),
             Route("/runs/{run}", self.run_page),
             Route("/trail", self.trail_page),
@@ -218,6 +220,21 @@ class WebSite:
         visitor = visitor_of(request)
         return await run_in_threadpool(self.letter, visitor, request.path_params["gate"])
 
+    async def link_page(self, request: Request) -> Response:
+        """One gate, for whoever has its link. Looking uses nothing up: whatever previews links may look."""
+        visitor = visitor_of(request)
+        gate = self.logins.gate_of(visitor.link) if visitor.link else None
+        if gate is None:
+            return self.refusal(404, "there is no such page", visitor=visitor)
+        return await run_in_threadpool(self.letter, visitor, gate)
+
+    async def answer_link(self, request: Request) -> Response:
+        visitor = visitor_of(request)
+        gate = self.logins.gate_of(visitor.link) if visitor.link else None
+        if gate is None:
+            return self.refusal(404, "there is no such page", visitor=visitor)
+        return await self.answer_gate(request, visitor, gate)
+
     def who(self, desk: Desk, visitor: Visitor) -> str:
         """In whose name an answer is: of this machine's person, or of whoever a proxy names."""
         return name_of_login(visitor.login) if visitor.login else desk.person()
@@ -228,7 +245,9 @@ class WebSite:
         """The page of one gate; with what was wrong with an answer to it, and what was filled in."""
 
         def show(desk: Desk, gate: Gate, archived: bool) -> LetterShown:
-            return read_letter(desk, gate, archived, self.who(desk, visitor), fields or {})
+            shown = read_letter(desk, gate, archived, self.who(desk, visitor), fields or {})
+            # A link is for one answer: what was said otherwise is corrected by whoever said it.
+            return replace(shown, may="") if visitor.link and shown.may == "amend" else shown
 
         try:
             letter: LetterShown = with_gate(self.world, name, show)
@@ -237,18 +256,27 @@ class WebSite:
         status = 200 if trouble is None else status_of(trouble)
         note = (fields or {}).get("note", [""])[0]
         return self.page(
-            "letter", visitor, status, letter=letter, diff=colored(letter.diff), trouble=trouble, note=note
+            "letter",
+            visitor,
+            status,
+            action=f"{page_of_gate(visitor, letter.gate.id)}/answer",
+            letter=letter,
+            diff=colored(letter.diff),
+            trouble=trouble,
+            note=note,
         )
 
     async def answer(self, request: Request) -> Response:
-        visitor, name = visitor_of(request), request.path_params["gate"]
+        return await self.answer_gate(request, visitor_of(request), request.path_params["gate"])
+
+    async def answer_gate(self, request: Request, visitor: Visitor, name: str) -> Response:
         try:
             fields = await read_form(request.scope, request.receive)
         except UnfitBody as unfit:
             return self.refusal(unfit.status, unfit.words, visitor=visitor)
         if not self.app.is_ours(visitor, fields):
             again = "this form is not of this login: look at the gate again, and answer there"
-            return self.refusal(403, again, visitor=visitor, again=f"/g/{name}")
+            return self.refusal(403, again, visitor=visitor, again=page_of_gate(visitor, name))
         return await run_in_threadpool(self.record, visitor, name, fields)
 
     def record(self, visitor: Visitor, name: str, fields: Fields) -> Response:
@@ -259,9 +287,9 @@ class WebSite:
                 note=first_of(fields, "note").replace("\r\n", "\n"),
                 via=VIA,
                 seen=first_of(fields, "seen") or "nothing",
-                amend=first_of(fields, "amend") == "1",
+                amend=first_of(fields, "amend") == "1" and not visitor.link,
                 who=name_of_login(visitor.login) if visitor.login else None,
-                evidence={"login": visitor.login} if visitor.login else {},
+                evidence=evidence_of_visit(visitor),
                 **self.delivery(desk),
             )
             return self.words_of(desk, respond(desk, gate, given_of(gate, fields), manner))
@@ -274,6 +302,9 @@ class WebSite:
             return self.letter(visitor, name, fields, unfit)
         except GateError as refused:
             return self.letter(visitor, name, fields, refused)
+        if visitor.link:
+            self.logins.use_link(visitor.link)
+            return self.page("recorded", NOBODY, words=words)
         self.say(visitor, f"Recorded: {words}")
         return RedirectResponse(f"/g/{name}", 303)
 
@@ -284,6 +315,17 @@ def first_of(fields: Fields, name: str) -> str:
 
 def lasted(seconds: float | None) -> str:
     return "" if seconds is None else format_duration(int(seconds))
+
+
+def page_of_gate(visitor: Visitor, gate: str) -> str:
+    return f"/l/{visitor.link}" if visitor.link else f"/g/{gate}"
+
+
+def evidence_of_visit(visitor: Visitor) -> dict[str, object]:
+    """On what the name of an answer stands: a login, or a link of which only its digest may be known."""
+    if visitor.login:
+        return {"login": visitor.login}
+    return {"link": visitor.key} if visitor.link else {}
 
 
 def name_of_login(login: str) -> str:

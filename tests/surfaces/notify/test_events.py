@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 
 import pytest
 
 from gitgate.acts.asking import AskWishes, ask
+from gitgate.context.logins import Logins
+from gitgate.context.machine import state_home
 from gitgate.model.gate import Gate, Option, Outcome, Question
 from gitgate.policy.book import load_book
 from gitgate.questions.drafts import Draft
@@ -165,6 +168,24 @@ def test_title_who_age_and_the_command_are_said(alone: Seat, clock: Clock) -> No
     assert "secret plan" not in shape
     assert '"schema": "gitgate.notification/v1"' in shape
     assert said(alone, gate, url="https://example.org/g/{id}")[1].endswith(f"https://example.org/g/{gate.id}")
+
+
+def test_a_link_to_ones_own_desk_opens_that_gate(alone: Seat) -> None:
+    """To an address of one's own, where a desk was served; else the command is said. What only tells has none."""
+    gate = asked(alone)
+    command = f"git gate respond {gate.id[:6]}"
+    assert said(alone, gate, url="{link}")[1].endswith(command)
+    home = state_home(os.environ)
+    assert home is not None
+    logins = Logins(home, alone.clock)
+    logins.new_login("http://127.0.0.1:8577")
+    url = said(alone, gate, url="{link}")[1].rpartition("\n")[2]
+    assert url.startswith("http://127.0.0.1:8577/l/")
+    assert logins.gate_of(url.rpartition("/")[2]) == gate.id
+    shared = replace(PLAIN, url="{link}", target=replace(PLAIN.target, own=False))
+    assert notification(alone.desk, shared, gate, next(occasions(gate))).text.endswith(command)
+    ended = replace(next(occasions(gate)), event="failed")
+    assert "/l/" not in notification(alone.desk, replace(PLAIN, url="{link}"), gate, ended).text
 
 
 def test_how_much_is_said_is_set(alone: Seat) -> None:

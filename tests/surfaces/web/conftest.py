@@ -21,10 +21,10 @@ from urllib.request import HTTPCookieProcessor, OpenerDirector, ProxyHandler, Re
 import pytest
 
 from gitgate.acts.asking import AskWishes, ask
+from gitgate.context.logins import Logins
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
 from gitgate.surfaces.web.guarding import WebAddress
-from gitgate.surfaces.web.logins import Logins
 from gitgate.surfaces.web.reading import WebWorld
 from gitgate.surfaces.web.site import WebSite
 from support import PATIENCE

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from gitgate.context.logins import NAME, Logins, RateLimit
 from gitgate.errors import Usage
 from gitgate.model.gate import Question
 from gitgate.surfaces.web.guarding import MOST_BODY, read_proxies
-from gitgate.surfaces.web.logins import NAME, Logins, RateLimit
 from gitgate.surfaces.web.site import WebSite
 from support.resuming import Seat
 
@@ -238,3 +238,66 @@ def test_half_a_proxy_is_none(header: str, trusted: str, words: str) -> None:
     with pytest.raises(Usage, match=words):
         read_proxies(header, trusted)
     assert read_proxies("", "") is None
+
+
+def test_a_gates_link_opens_that_gate_alone_for_one_answer(alone: Seat, site: WebSite) -> None:
+    """Looking uses nothing up, so that a preview may look; an answer does, and what was no answer does not."""
+    gate, other = asked(alone, TEXT), asked(alone, TEXT, title="Another one")
+    site.logins.new_login(site.address.origin)
+    link = site.logins.new_link(gate.id).removeprefix(site.address.origin)
+    before = alone.clone.refs()
+    browser = FormBrowser(site)
+    pages = [browser.get(link) for _ in range(3)]
+    assert [page.status for page in pages] == [200] * 3
+    assert browser.request("HEAD", link).status == 200
+    assert alone.clone.refs() == before
+    for path in ("/", f"/g/{gate.id}", f"/g/{other.id}", "/trail", "/events", f"/g/{gate.id}/answer"):
+        assert browser.get(path).status == 401
+    form = pages[0].form
+    foreign = browser.post(f"{link}/answer", {**form, "q0.": "yes"}, origin="http://evil.example")
+    unbound = browser.post(f"{link}/answer", {**form, "q0.": "yes", "form": "0" * 64})
+    empty = browser.post(f"{link}/answer", {**form, "q0.": " "})
+    assert [foreign.status, unbound.status, empty.status] == [403, 403, 422]
+    done = browser.post(f"{link}/answer", {**empty.form, "q0.": "yes"})
+    assert (done.status, "The link is used up" in done.text) == (200, True)
+    said = alone.now(gate).answer
+    assert said is not None
+    assert (said.answer.by, said.answer.via, list(said.answer.evidence)) == (
+        alone.desk.person(),
+        "web",
+        ["link"],
+    )
+    replayed = browser.post(f"{link}/answer", {**form, "q0.": "no"})
+    assert [browser.get(link).status, replayed.status] == [401, 401]
+    assert alone.now(other).state == "awaiting"
+    late = site.logins.new_link(other.id).removeprefix(site.address.origin)
+    form = browser.get(late).form
+    alone.answer(other, "theirs")
+    amended = browser.post(f"{late}/answer", {**form, "q0.": "mine", "amend": "1"})
+    assert (amended.status, "<form" in browser.get(late).text) == (409, False)
+
+
+def test_a_gates_link_ends_by_time_and_by_one_command(alone: Seat, tmp_path: Path) -> None:
+    """What is kept of it opens nothing; behind a proxy there are none."""
+    now = [1_780_000_000.0]
+    site = made_site(alone, tmp_path / "logins", lambda: now[0])
+    gate = asked(alone, TEXT)
+    assert site.logins.new_link(gate.id) == ""
+    site.logins.new_login(site.address.origin)
+    first, second = (site.logins.new_link(gate.id).removeprefix(site.address.origin) for _ in range(2))
+    browser = FormBrowser(site)
+    assert [browser.get(one).status for one in (first, second, f"{first[:-1]}_", "/l/x")] == [
+        200,
+        200,
+        401,
+        401,
+    ]
+    kept = json.loads(site.logins.place.read_text("utf-8"))["links"]
+    assert [browser.get(f"/l/{word[:43]}").status for word in kept] == [401, 401]
+    team = behind(alone, tmp_path / "logins")
+    assert through(team, "ada").get(first).status == 404
+    now[0] += 24 * 3600 + 1
+    assert browser.get(first).status == 401
+    third = site.logins.new_link(gate.id).removeprefix(site.address.origin)
+    site.logins.end_all()
+    assert browser.get(third).status == 401

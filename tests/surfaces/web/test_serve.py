@@ -39,6 +39,13 @@ def test_the_commands_of_the_page(repo: Clone, cli: Command, served: Served) -> 
     another = json.loads(cli.quick("serve", "--login", "--json", code=0).out)["login"]
     other = served.visit(another)
     assert [Visit(served.address).get("/")[0], other.get("/")[0]] == [401, 200]
+    asks = cli.quick("ask", "And now?", "-q", code=0).line
+    link = json.loads(cli.quick("serve", "--link", asks[:6], "--json", code=0).out)["link"].removeprefix(
+        served.address
+    )
+    anybody = Visit(served.address)
+    code, text = anybody.post(f"{link}/answer", {**filled(anybody.get(link)[1]), "q0.": "fine"})
+    assert (code, "used up" in text, anybody.get(link)[0]) == (200, True, 401)
     assert "ended: 2 logins" in cli.quick("serve", "--log-out", code=0).err
     assert [one.get("/")[0] for one in (visit, other)] == [401, 401]
     said_at_last = served.end()
@@ -83,7 +90,7 @@ def test_the_commands_of_the_page_for_a_team(repo: Clone, cli: Command) -> None:
 
 
 def test_an_agent_serves_no_desk_and_makes_no_login(repo: Clone, cli: Command) -> None:
-    for words in (("serve", "--desk", "--port", "0"), ("serve", "--login")):
+    for words in (("serve", "--desk", "--port", "0"), ("serve", "--login"), ("serve", "--link", "abcd")):
         said = cli.quick(*words, cwd=repo.path, env={"CLAUDECODE": "1"}, code=4)
         assert "is for people" in said.err
 
@@ -92,7 +99,9 @@ def test_what_is_for_the_desk_is_said_so(repo: Clone, cli: Command) -> None:
     assert (
         "--url is for the desk" in cli.quick("serve", "--url", "https://a.example", cwd=repo.path, code=2).err
     )
-    assert "no desk was served here yet" in cli.quick("serve", "--login", cwd=repo.path, code=1).err
+    gate = cli.quick("ask", "Which?", "-q", cwd=repo.path, code=0).line
+    for words in (("--login",), ("--link", gate)):
+        assert "no desk was served here yet" in cli.quick("serve", *words, cwd=repo.path, code=1).err
 
 
 def test_without_the_extra_it_says_what_to_install(

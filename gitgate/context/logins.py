@@ -1,5 +1,5 @@
-"""Surfaces: who may see the pages. A login link works once and gives a browser a session; sessions are kept on this side, so that
-one command ends them all.
+"""Context: who may see the pages of `git gate serve --desk`. A login link works once and gives a browser a session; a gate's link
+opens one gate, for one answer. Both are kept on this side, so that one command ends them all.
 
 One file for each person on this machine, shared by every `git gate serve --desk` of theirs. It holds digests: whoever reads it
 can log in with nothing that is in it.
@@ -17,14 +17,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...store.git.permissions import locked, private_folder, write_private
+from ..store.git.permissions import locked, private_folder, write_private
 
 NAME = "web.json"
 LOGIN_LASTS = 3600.0
 SESSION_LASTS, IDLE_LASTS = 7 * 86400.0, 24 * 3600.0
 NOTED_EVERY = 300.0
-MOST_SESSIONS, MOST_LOGINS = 50, 20
-KEPT = ("logins", "sessions")
+LINK_LASTS = 24 * 3600.0
+MOST_SESSIONS, MOST_LOGINS, MOST_LINKS = 50, 20, 1000
+KEPT = ("logins", "sessions", "links")
 
 
 def word_digest(word: str) -> str:
@@ -68,9 +69,11 @@ class Logins:
             now = self.clock()
             known["logins"] = {one: until for one, until in known["logins"].items() if until > now}
             known["sessions"] = {one: said for one, said in known["sessions"].items() if lasts(said, now)}
+            known["links"] = {one: said for one, said in known["links"].items() if said["until"] > now}
             yield known
             known["logins"] = dict(list(known["logins"].items())[-MOST_LOGINS:])
             known["sessions"] = dict(list(known["sessions"].items())[-MOST_SESSIONS:])
+            known["links"] = dict(list(known["links"].items())[-MOST_LINKS:])
             write_private(self.place, json.dumps(known).encode())
 
     def new_login(self, address: str = "") -> tuple[str, str]:
@@ -108,11 +111,35 @@ class Logins:
             known["sessions"].pop(word_digest(session), None)
 
     def end_all(self) -> int:
-        """Every session, every login link, and the key that forms are bound with. How many sessions there were."""
+        """Every session, every link, and the key that forms are bound with. How many sessions there were."""
         with self.changing() as known:
             ended = len(known["sessions"])
-            known.update(logins={}, sessions={}, key=secrets.token_hex(32))
+            known.update(logins={}, sessions={}, links={}, key=secrets.token_hex(32))
         return ended
+
+    def new_link(self, gate: str, lasts: float = LINK_LASTS) -> str:
+        """An address that opens this gate, for one answer, without a login; empty where no desk was served here."""
+        word = secrets.token_urlsafe(32)
+        with self.changing() as known:
+            address = known.get("address", "")
+            if address:
+                known["links"][word_digest(word)] = {"gate": gate, "until": self.clock() + lasts}
+        return f"{address}/l/{word}" if address else ""
+
+    def forget_address(self) -> None:
+        """From now on no link leads anywhere."""
+        with self.changing() as known:
+            known["address"] = ""
+
+    def gate_of(self, word: str) -> str | None:
+        """The gate that a link opens; None where it was used, is over, or never was."""
+        said = self.read().get("links", {}).get(word_digest(word))
+        return said["gate"] if said is not None and said["until"] > self.clock() else None
+
+    def use_link(self, word: str) -> bool:
+        """Whether it was there to be used; it is not any more."""
+        with self.changing() as known:
+            return known["links"].pop(word_digest(word), None) is not None
 
     def form_word(self, visitor: str) -> str:
         """What a form of ours carries, so that no other site can send one in this visitor's name."""
