@@ -248,6 +248,9 @@ def machine_failed(args: Sequence[str], failed: BaseException) -> int:
 
 def complain(args: Sequence[str], code: str, message: str, hint: str, status: int) -> int:
     """An error in the form that was asked for, and its exit code."""
+    from .terminal.screen import as_installed
+
+    message, hint = as_installed(message), as_installed(hint)
     if wants_json(args):
         import json
 

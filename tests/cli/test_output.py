@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
@@ -14,6 +15,8 @@ import pytest
 
 import gitgate
 from gitgate.cli import exits, process
+from gitgate.cli.main import complain
+from gitgate.cli.terminal.screen import Screen
 from gitgate.errors import UnsupportedSystem
 from support import PATIENCE
 from support.testbed.command import COMMAND, Command
@@ -319,3 +322,31 @@ def test_windows_itself_is_refused_at_once(
     for said in refused[1:]:
         assert "on Windows through WSL" in said.err
         assert "wsl --install" in said.err
+
+
+@pytest.mark.parametrize(
+    ("holds", "command"),
+    [
+        ("", "pip install"),
+        ("pipx_metadata.json", "pipx runpip 'git gate' install"),
+        ("uv-receipt.toml", "uv pip install --python '{}'"),
+    ],
+)
+def test_an_extra_is_added_to_where_git_gate_is_installed(
+    holds: str,
+    command: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Pipx and uv keep an environment for it alone, which a plain `pip install` does not reach."""
+    place = tmp_path / "git gate"
+    place.mkdir()
+    if holds:
+        (place / holds).touch()
+    monkeypatch.setattr(sys, "prefix", str(place))
+    Screen().warn("first: pip install 'git-gate[desk]'   or pip install git-gate")
+    said = f"first: {command.format(place)} 'git-gate[desk]'   or pip install git-gate\n"
+    assert capsys.readouterr().err == said
+    assert complain(["list"], "x", "it is missing", "pip install 'git-gate[desk]'", 1) == 1
+    assert capsys.readouterr().err == f"git gate: it is missing\n  {command.format(place)} 'git-gate[desk]'\n"

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...document.values import replace
 from ...errors import Usage
 from ...render.table import paint
 from ...setup import parts
 from ...setup.mcp import NAMES
 from ...setup.parts import PARTS
 from .. import exits
-from ..terminal.screen import Screen, complete_ids, explain_alone, verb
+from ..terminal.screen import Screen, as_installed, complete_ids, explain_alone, verb
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
@@ -246,6 +247,7 @@ def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
 
         screen.progress("Claude Code is tried out, which takes some seconds")
         found.extend(rehearse(desk))
+    found = [replace(one, mend=as_installed(one.mend)) for one in found]
     lines = []
     for one in found:
         told = f"{SIGNS[one.state]}  {one.name}: {one_line(one.words)}"

@@ -128,7 +128,7 @@ class Screen:
         from ...text.display import neutral
 
         self.pulse.stop()
-        click.echo(neutral(words), err=True)
+        click.echo(neutral(as_installed(words)), err=True)
 
     def tell(self, words: str, deeper: int = 0) -> None:
         """Talk that a person reads at a prompt: broken between words, where a terminal would break within one. A line goes on
@@ -543,6 +543,24 @@ def choose_letter(prompt: str, words: str) -> str:
 
 
 SAVED = "saved, not pushed: git gate sync"
+
+
+BY_PIP = "pip install 'git-gate["
+
+
+def as_installed(words: str) -> str:
+    """The command for an extra so that it reaches the environment that git gate runs in: pipx and uv keep one for it alone."""
+    if BY_PIP not in words:
+        return words
+    from shlex import quote
+
+    place = Path(sys.prefix)
+    command = "pip install"
+    if (place / "pipx_metadata.json").is_file():
+        command = f"pipx runpip {quote(place.name)} install"
+    elif (place / "uv-receipt.toml").is_file():
+        command = f"uv pip install --python {quote(str(place))}"
+    return words.replace(BY_PIP, f"{command} 'git-gate[")
 
 
 def tell_trouble(screen: Screen, published: Published) -> None:
