@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ...context.machine import Attentive
-    from ...surfaces.listen.listening import Post
+    from ...surfaces.listen.listening import ListenedRepository
 
 GOES = 10.0  # seconds that another listener has to end
 
@@ -64,13 +64,13 @@ def listen_command(
     from .respond import delivery, recording_words, what_next
 
     places = known(screen, directories, everywhere=everywhere)
-    posts = open_posts(screen, places)
+    repositories = open_listened_repositories(screen, places)
     shows = dialogs_of(screen, dialog)
     terminal = TerminalPrompt(terminal_env()) if may_ask_here(screen, dialog) else None
     named = shows[0].name if shows else terminal.name if terminal is not None else "none"
-    with stop_on_signal() as stopping, presence(screen, posts, named, take_over=take_over) as held:
+    with stop_on_signal() as stopping, presence(screen, repositories, named, take_over=take_over) as held:
         listener = QuestionListener(
-            posts=held,
+            repositories=held,
             tell=lambda event, words, fields: tell(screen, event, words, fields),
             dialogs=shows,
             terminal=terminal,
@@ -79,7 +79,7 @@ def listen_command(
             stopping=stopping,
         )
         tell_start(screen, held, named)
-        heard = [post.place for post in held]
+        heard = [repository.place for repository in held]
         with telling(heard, screen.env, screen.say, stopping), hearing(listener, screen.say):
             listener.run()
     left = len(listener.queue)
@@ -87,23 +87,23 @@ def listen_command(
     return exits.DONE
 
 
-def open_posts(screen: Screen, places: Sequence[Path]) -> list[Post]:
+def open_listened_repositories(screen: Screen, places: Sequence[Path]) -> list[ListenedRepository]:
     """Of several, those that can be listened in: what is wrong with another is said, and is no reason to miss the rest."""
-    from ...surfaces.listen.listening import open_post
+    from ...surfaces.listen.listening import open_listened_repository
 
-    posts, wrong = [], []
+    repositories, wrong = [], []
     for place in places:
         try:
-            posts.append(open_post(place, screen.env))
+            repositories.append(open_listened_repository(place, screen.env))
         except NotAllowed:
             raise
         except GateError as failed:
             wrong.append(failed)
-    if not posts:
+    if not repositories:
         raise wrong[0]
     for unusable in wrong:
         screen.warn(f"not listened in: {unusable.message}; {unusable.hint}")
-    return posts
+    return repositories
 
 
 def dialogs_of(screen: Screen, name: str) -> list[Dialog]:
@@ -147,14 +147,14 @@ def tell(screen: Screen, event: str, words: str, fields: Mapping[str, object]) -
     sys.stdout.flush()
 
 
-def tell_start(screen: Screen, posts: Sequence[Post], named: str) -> None:
-    places = [str(post.desk.repo.place) for post in posts]
+def tell_start(screen: Screen, repositories: Sequence[ListenedRepository], named: str) -> None:
+    places = [str(repository.desk.repo.place) for repository in repositories]
     tell(
         screen, "listening", f"listening, by {named}", {"places": places, "dialog": named, "pid": os.getpid()}
     )
-    for post in posts:
-        polls = "   on a network: looked at every 2 s" if post.elsewhere else ""
-        screen.say(f"  {post.desk.repo.place}{polls}")
+    for repository in repositories:
+        polls = "   on a network: looked at every 2 s" if repository.elsewhere else ""
+        screen.say(f"  {repository.desk.repo.place}{polls}")
     if named == "none":
         screen.say("  to answer what is named: git gate respond ID")
     screen.say("  Ctrl-C ends it; what waits goes on waiting")
@@ -164,34 +164,36 @@ def tell_start(screen: Screen, posts: Sequence[Post], named: str) -> None:
 
 
 @contextmanager
-def presence(screen: Screen, posts: Sequence[Post], named: str, *, take_over: bool) -> Iterator[list[Post]]:
+def presence(
+    screen: Screen, repositories: Sequence[ListenedRepository], named: str, *, take_over: bool
+) -> Iterator[list[ListenedRepository]]:
     """The repositories where nobody else listens, noted as ours while this lasts."""
     from ...context.machine import Attentive, begin_listening, end_listening, find_listener
 
-    held: list[tuple[Post, int]] = []
-    there: list[tuple[Post, Attentive | None]] = []
+    held: list[tuple[ListenedRepository, int]] = []
+    there: list[tuple[ListenedRepository, Attentive | None]] = []
     try:
-        for post in posts:
-            desk = post.desk
+        for repository in repositories:
+            desk = repository.desk
             who = Attentive(desk.person(), os.getpid(), host_name(), named, desk.now)
             number = begin_listening(desk, who)
             if number is None and take_over:
                 send_away(find_listener(desk))
                 number = begin_listening(desk, who)
             if number is None:
-                there.append((post, find_listener(desk)))
+                there.append((repository, find_listener(desk)))
             else:
-                held.append((post, number))
-        for post, other in there:
+                held.append((repository, number))
+        for repository, other in there:
             if held:
-                screen.warn(f"{post.name}: {there_words(other)}")
+                screen.warn(f"{repository.name}: {there_words(other)}")
         if not held:
             raise Conflict(there_words(there[0][1]), hint="to end that one: git gate listen --take-over")
-        yield [post for post, _ in held]
+        yield [repository for repository, _ in held]
     finally:
-        for post, number in held:
-            end_listening(post.desk.repo, number)
-            post.desk.close()
+        for repository, number in held:
+            end_listening(repository.desk.repo, number)
+            repository.desk.close()
 
 
 def there_words(other: Attentive | None) -> str:

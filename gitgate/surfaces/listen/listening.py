@@ -85,7 +85,7 @@ def is_elsewhere(place: Path, mounts: Path = MOUNTS) -> bool:
 
 
 @dataclass
-class Post:
+class ListenedRepository:
     """One repository that is listened in."""
 
     place: Path
@@ -143,7 +143,7 @@ class Post:
 class Queued:
     """One gate that waits. `not_before`: put aside until then; `passed`: as it stands, nobody here can answer it."""
 
-    post: Post
+    repository: ListenedRepository
     summary: Summary
     not_before: float = 0.0
     passed: str = ""
@@ -162,7 +162,7 @@ OWN_WORDS = "something else, in your own words"
 class QuestionListener:
     """Finds what waits, and asks it. `words_of` says what becomes of a recorded answer, `deliver` how it goes on its way."""
 
-    posts: Sequence[Post]
+    repositories: Sequence[ListenedRepository]
     tell: Tell
     dialogs: list[Dialog]
     terminal: TerminalPrompt | None
@@ -203,39 +203,43 @@ class QuestionListener:
         now = self.monotonic()
         if now >= self.next_beat:
             self.next_beat = now + BEAT
-            for post in self.posts:
-                keep_listening(post.desk.repo)
-        for post in self.posts:
-            if post.is_due(now):
-                self.look_at(post)
+            for repository in self.repositories:
+                keep_listening(repository.desk.repo)
+        for repository in self.repositories:
+            if repository.is_due(now):
+                self.look_at(repository)
         self.tell_status(now)
 
-    def look_at(self, post: Post) -> None:
+    def look_at(self, repository: ListenedRepository) -> None:
         try:
-            found = {one.id: one for one in post.waiting()}
+            found = {one.id: one for one in repository.waiting()}
         except GateError as trouble:
-            if trouble.message != post.trouble:
-                post.trouble = trouble.message
-                self.news("trouble", f"{post.name}: {trouble.message}", {"repository": str(post.place)})
+            if trouble.message != repository.trouble:
+                repository.trouble = trouble.message
+                self.news(
+                    "trouble", f"{repository.name}: {trouble.message}", {"repository": str(repository.place)}
+                )
             return
-        post.trouble = ""
+        repository.trouble = ""
         found = {
             gate: one for gate, one in found.items() if one.tip not in self.answered.get(gate, frozenset())
         }
-        for gate in [gate for gate, one in self.queue.items() if one.post is post and gate not in found]:
+        for gate in [
+            gate for gate, one in self.queue.items() if one.repository is repository and gate not in found
+        ]:
             self.gone(self.queue.pop(gate))
         for summary in by_pressure(found.values()):
             known = self.queue.get(summary.id)
             if known is None:
-                self.queue[summary.id] = Queued(post, summary)
-                self.agents.add(f"{summary.agent}\0{post.place}")
+                self.queue[summary.id] = Queued(repository, summary)
+                self.agents.add(f"{summary.agent}\0{repository.place}")
                 self.told(self.queue[summary.id], "queued", one_line(summary.question or summary.title, 60))
-            elif known.post is post:
+            elif known.repository is repository:
                 known.summary = summary
 
     def gone(self, item: Queued) -> None:
         """It waits no more, and not by us: who was first is said."""
-        gate = gate_now(item.post.desk, item.summary.id)
+        gate = gate_now(item.repository.desk, item.summary.id)
         words = "waits no more" if gate is None or gate.state == AWAITING else closed_words(gate)
         self.told(item, "closed", words)
 
@@ -256,11 +260,11 @@ class QuestionListener:
     # What is told
 
     def told(self, item: Queued, event: str, words: str, **more: object) -> None:
-        where = f" in {item.post.name}" if len(self.posts) > 1 else ""
+        where = f" in {item.repository.name}" if len(self.repositories) > 1 else ""
         fields = {
             "id": item.summary.id,
             "agent": item.summary.agent,
-            "repository": str(item.post.place),
+            "repository": str(item.repository.place),
             "words": words,
             **more,
         }
@@ -292,13 +296,13 @@ class QuestionListener:
     def ask(self, item: Queued) -> None:
         """Show it, and do what the person wants; what waits meanwhile is looked for all the same."""
         try:
-            gate = reload(item.post.fresh(), item.summary.id)
+            gate = reload(item.repository.fresh(), item.summary.id)
         except GateError as broken:
             item.passed = item.summary.tip
             self.told(item, "trouble", broken.message)
             return
         if gate.state != AWAITING:
-            item.post.next_look = 0.0
+            item.repository.next_look = 0.0
             self.queue.pop(gate.id, None)
             return
         Showing(self, item, gate).run()
@@ -378,7 +382,7 @@ class Showing:
                 raise Leave
             argv, said = dialog.command(shown)
             begun = self.listener.monotonic()
-            ended = self.show(ShownProgram(argv, said, self.item.post.env))
+            ended = self.show(ShownProgram(argv, said, self.item.repository.env))
             reply = dialog.read(shown, ended)
             if reply is None:
                 self.give_up(dialog, ended)
@@ -409,7 +413,7 @@ class Showing:
             raise Leave  # who was first was said
         if now.summary.tip in (self.gate.tip, self.harmless):
             return
-        current = gate_now(self.item.post.desk, self.gate.id)
+        current = gate_now(self.item.repository.desk, self.gate.id)
         if current is None:
             raise Leave
         try:
@@ -432,7 +436,7 @@ class Showing:
     def answer(self, value: object) -> None:
         question = self.gate.opened.questions[0]
         if question.other and question.kind == "choice" and value == len(question.options):
-            title = shown_title(self.item.agent, self.item.post.name)
+            title = shown_title(self.item.agent, self.item.repository.name)
             words = wrap(f"{neutral(question.prompt)}\n\nYour own words:", CELLS)
             reply = self.reply(Shown("text", title, words, ways=(BACK,)))
             if reply.act != ANSWER:
@@ -446,7 +450,7 @@ class Showing:
         """By the same act as from a command, bound to what was shown."""
         listener, item = self.listener, self.item
         try:
-            desk = item.post.fresh()
+            desk = item.repository.fresh()
             manner = Manner(note=note, via=VIA, seen=self.gate.tip, **listener.delivery(desk))  # type: ignore[arg-type]
             done = respond(desk, self.gate, given, manner)
             words = one_line(printed(self.gate.opened.questions, done.answer), 80)
@@ -477,7 +481,7 @@ class Showing:
     def stop(self) -> None:
         """The agent does not go on; why is asked first, so that no single click ends anything."""
         text = f"{one_line(self.gate.opened.title, 200)}\n\nWhy is it stopped? The agent does not go on, and reads this."
-        title = shown_title(self.item.agent, self.item.post.name)
+        title = shown_title(self.item.agent, self.item.repository.name)
         reply = self.reply(Shown("text", title, wrap(text, CELLS), ways=(BACK,)))
         if reply.act == ANSWER and str(reply.value).strip():
             self.stop_because(str(reply.value))
@@ -485,7 +489,7 @@ class Showing:
     def stop_because(self, reason: str) -> None:
         listener, item = self.listener, self.item
         try:
-            desk = item.post.fresh()
+            desk = item.repository.fresh()
             remarks.stop(desk, reload(desk, self.gate.id), reason, via=VIA)
         except GateError as failed:
             listener.put_aside(item, AFTER_TROUBLE)
@@ -501,15 +505,15 @@ class Showing:
         terminal = listener.terminal
         if terminal is None:
             listener.put_aside(item)
-            place = f"git -C {item.post.place} gate"
+            place = f"git -C {item.repository.place} gate"
             verb = "join" if self.gate.opened.questions[0].type == "session" else "respond"
             listener.told(item, "terminal", f"{place} {verb} {self.gate.id[:6]}")
             raise Leave
         while True:
             command = terminal.command(
-                str(item.post.place), self.gate.id, self.gate.tip, listener.others(item)
+                str(item.repository.place), self.gate.id, self.gate.tip, listener.others(item)
             )
-            env = {**item.post.env, **terminal.env}
+            env = {**item.repository.env, **terminal.env}
             listener.prompt_is(there=True)
             try:
                 reply = terminal.read(self.show(ShownProgram(command, b"", env, terminal=True)))
@@ -551,7 +555,7 @@ def question_shown(item: Queued, gate: Gate, others: int, problem: str) -> Shown
         rows = (*rows, OWN_WORDS)
     ways = (LATER, TERMINAL, STOP)
     text = "\n\n".join(part for part in parts_of(gate, others, problem, kind) if part)
-    return Shown(kind, shown_title(item.agent, item.post.name), text, rows, ways)
+    return Shown(kind, shown_title(item.agent, item.repository.name), text, rows, ways)
 
 
 def row_of(label: str, description: str) -> str:
@@ -591,11 +595,11 @@ def hear_others(listener: QuestionListener, over: threading.Event, say: Callable
 
     while not over.wait(POLL):
         now = listener.monotonic()
-        for post in listener.posts:
-            if now < post.next_hearing or over.is_set():
+        for repository in listener.repositories:
+            if now < repository.next_hearing or over.is_set():
                 continue
             try:
-                desk = open_desk(post.place, post.env)
+                desk = open_desk(repository.place, repository.env)
                 try:
                     known = freshness(desk)
                     heard = look_for_news(desk, known, WITHIN) if known is not None else None
@@ -604,10 +608,12 @@ def hear_others(listener: QuestionListener, over: threading.Event, say: Callable
                 trouble = heard.trouble if heard is not None else ""
             except GateError as failed:
                 trouble = failed.message
-            if trouble and post.hearing_every == HEAR_EVERY:
-                say(f"{post.name}: {trouble}; tried again, less often")
-            post.hearing_every = min(post.hearing_every * 2, SLOWEST_HEARING) if trouble else HEAR_EVERY
-            post.next_hearing = listener.monotonic() + post.hearing_every
+            if trouble and repository.hearing_every == HEAR_EVERY:
+                say(f"{repository.name}: {trouble}; tried again, less often")
+            repository.hearing_every = (
+                min(repository.hearing_every * 2, SLOWEST_HEARING) if trouble else HEAR_EVERY
+            )
+            repository.next_hearing = listener.monotonic() + repository.hearing_every
 
 
 @contextlib.contextmanager
@@ -622,7 +628,7 @@ def hearing(listener: QuestionListener, say: Callable[[str], None]) -> Iterator[
         beside.join()
 
 
-def open_post(place: Path, env: Mapping[str, str]) -> Post:
+def open_listened_repository(place: Path, env: Mapping[str, str]) -> ListenedRepository:
     """A repository to listen in, for a person whom git knows; Failure where it was not set up."""
     if not place.is_dir():
         raise Failure(f"{place} is not a directory", hint="git gate listen DIR: one that is there")
@@ -634,4 +640,4 @@ def open_post(place: Path, env: Mapping[str, str]) -> Post:
             hint="there, once: git gate init   then: git gate listen",
         )
     desk.person()
-    return Post(place, env, desk, is_elsewhere(desk.repo.common_dir))
+    return ListenedRepository(place, env, desk, is_elsewhere(desk.repo.common_dir))

@@ -12,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.surfaces.listen.listening import QuestionListener, is_elsewhere, kind_of_mount, open_post
+from gitgate.surfaces.listen.listening import (
+    QuestionListener,
+    is_elsewhere,
+    kind_of_mount,
+    open_listened_repository,
+)
 from support import PATIENCE
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
@@ -554,12 +559,12 @@ def test_where_files_tell_nothing_git_is_asked(
 ) -> None:
     """On a network the files that git writes may seem unchanged: a gate is found all the same within two seconds."""
     now = 0.0
-    post = open_post(set_up.path, os.environ)
-    post.elsewhere = elsewhere
-    monkeypatch.setattr(type(post), "stamp", lambda _self: "the same")
+    repository = open_listened_repository(set_up.path, os.environ)
+    repository.elsewhere = elsewhere
+    monkeypatch.setattr(type(repository), "stamp", lambda _self: "the same")
     heard: list[str] = []
     listener = QuestionListener(
-        posts=[post],
+        repositories=[repository],
         tell=lambda event, _words, _fields: heard.append(event),
         dialogs=[],
         terminal=None,
@@ -576,4 +581,4 @@ def test_where_files_tell_nothing_git_is_asked(
     now = 12.0
     listener.look()
     assert heard.count("queued") == 1
-    post.desk.close()
+    repository.desk.close()
