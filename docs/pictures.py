@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Documentation: what a question, its outcome and a failure look like on a pull request, as pictures for `docs/github.md`.
+"""Documentation: what a question, its outcome and a failure look like on a pull request, as pictures for `docs/github.md`; and the
+pages of `git gate serve --desk` for `docs/web.md`.
 
 `docs/pictures.py` asks and answers in a scratch repository, has each comment written as a job writes it, renders it with GitHub's
 own engine for Markdown, and has a headless Chromium draw the page, light and dark. The page around the comment is a plain one of
-ours. It needs `chromium` and `pngquant` on PATH, and `pip install -e '.[dev]'`; pictures differ with fonts, so no test draws them again.
+ours. It needs `chromium` and `pngquant` on PATH, `pip install -e '.[dev]'`, and for the pages Playwright (`.[browser]`); pictures differ with fonts, so no test draws them again.
 """
 
 from __future__ import annotations
@@ -180,10 +181,49 @@ def draw(place: Path, picture: Path) -> None:
     if said is None:
         raise SystemExit("the page did not say how high it is")
     chromium(f"--window-size={WIDTH},{said[1]}", f"--screenshot={picture}", place.as_uri())
+    less(picture)
+
+
+def less(picture: Path) -> None:
+    """With few colours, and not too large."""
     few = ("--force", "--ext", ".png", "--strip", "64", str(picture))
     subprocess.run([program_called("pngquant"), *few], check=True)
     if picture.stat().st_size > MOST:
         raise SystemExit(f"{picture.name} has {picture.stat().st_size:,} bytes; expected at most {MOST:,}")
+
+
+SCREENS = {"wide": (900, 760), "phone": (360, 720)}
+
+
+def photograph(folder: Path) -> None:
+    """The page of a question on a real desk, in a window and on a telephone, light and dark."""
+    from playwright.sync_api import sync_playwright
+
+    folder.mkdir()
+    place = scratch(folder)
+    name = asked(place, "well")
+    served = subprocess.Popen(
+        [COMMAND, "serve", "--desk", "--port", "0"], cwd=place, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        link = served.stdout.readline().strip() if served.stdout is not None else ""
+        with sync_playwright() as playwright:
+            program = program_called("chromium", "chromium-browser", "google-chrome")
+            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            window = browser.new_page()
+            window.goto(link)
+            for what, (width, height) in SCREENS.items():
+                for theme in ("light", "dark"):
+                    window.set_viewport_size({"width": width, "height": height})
+                    window.emulate_media(color_scheme=theme)
+                    window.goto(f"{link.partition('/login')[0]}/g/{name}")
+                    picture = DOCS / f"web-{what}-{theme}.png"
+                    window.screenshot(path=picture, full_page=True)
+                    less(picture)
+                    print(f"docs/{picture.name} written")
+    finally:
+        served.terminate()
+        served.wait(60)
 
 
 def main() -> None:
@@ -195,6 +235,7 @@ def main() -> None:
                 place.write_text(page(body, theme), encoding="utf-8")
                 draw(place, DOCS / f"comment-{what}-{theme}.png")
                 print(f"docs/comment-{what}-{theme}.png written")
+        photograph(folder / "desk")
 
 
 if __name__ == "__main__":
