@@ -30,7 +30,8 @@ VERBS = (
 )
 INTERACTIVE = ("ask_interactive", "pause", "complete")
 HEAVY = ("click", "yaml", "pygit2", "git", "json", "subprocess", "gitgate.api")
-# Flags of a terminal, or told otherwise in Python: by another name, as a list, or by the directory.
+# Flags of a terminal, or told otherwise in Python: by another name, as a list, or by the directory. `via` is the desk's own
+# and hidden; what Python says is recorded as `python`.
 TERMINAL_ONLY = {
     "as_json",
     "quiet",
@@ -45,7 +46,7 @@ TERMINAL_ONLY = {
     *("runs", "active", "code", "continue_"),  # of runs, which are an object of their own in Python
     "online",  # asks a forge, whom only the command line knows
 }
-SAID_OTHERWISE = {"option", "message", "pairs", "for_", "most", "most_", "gate_ids"}
+SAID_OTHERWISE = {"via", "option", "message", "pairs", "for_", "most", "most_", "gate_ids"}
 # A flag and its `--no-` are one keyword that is True, False or None.
 VERB_OF = {
     "session_drop": ("session", "drop"),
