@@ -16,6 +16,7 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 import gitgate
+from gitgate import testing
 from gitgate.document import codec
 from gitgate.errors import Usage
 from gitgate.text import times
@@ -765,6 +766,60 @@ def test_a_killed_process_is_gone_on_with(
         assert sorted(starts) == sorted(f"start {name}" for name in ("architect", *("coder", "reviewer") * 2, "deployer"))  # fmt: skip
         asked = [gate.title for gate in gitgate.list(all=True) if str(gate.details["key"]).startswith(run)]
         assert sorted(asked) == ["Approve architecture?", "Approve deployment?", "Which authentication?"]
+
+
+# Of each example: what people say beside OAuth2 and yes, how it ends, which agents are started, and what is asked.
+COMES_TO: dict[str, tuple[dict[str, Any], str, tuple[str, ...], tuple[str, ...]]] = {
+    "simple": ({}, "completed", ("architect", "coder", "reviewer"), ("Which authentication?",)),
+    "approval": (
+        {},
+        "completed",
+        ("architect", "coder", "test-runner", "deployer"),
+        ("Which authentication?", "Approve for production deployment?"),
+    ),
+    "autonomous": ({}, "stuck", ("autonomous-agent",), ()),
+    "reviews": (
+        {},
+        "completed",
+        ("architect", "coder", "reviewer", "coder", "reviewer", "deployer"),
+        ("Approve architecture?", "Which authentication?", "Approve deployment?"),
+    ),
+    "reviews, and no": (
+        {"Approve deployment?": (False, "not on a Friday")},
+        "stuck",
+        ("architect", "coder", "reviewer", "coder", "reviewer"),
+        ("Approve architecture?", "Which authentication?", "Approve deployment?"),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", COMES_TO)
+def test_each_example_is_killed_at_every_step(name: str) -> None:
+    """Before each event and after it: the same end, each agent started once a step, each person asked once."""
+    made: dict[str, Any] = {}
+    exec(compile(FLOWS, "flows.py", "exec"), made)  # noqa: S102 - our own text
+    flow = made[name.partition(",")[0]]
+    said, status, starts, asked = COMES_TO[name]
+    agents = {"coder": [NEEDS, DONE, DONE], "reviewer": [{"status": "CHANGES"}, {"status": "APPROVED"}]}
+    how: dict[str, Any] = {
+        "agents": {**agents, "autonomous-agent": NEEDS},
+        "people": {"Which": "OAuth2", **said},
+    }
+    whole = testing.play(flow, "x", **how)
+    assert (whole.status, whole.asked) == (status, asked)
+    assert tuple(word.removeprefix("start ") for word in whole.starts if word != "resume coder") == starts
+    places = 0
+    for crash in testing.crashes(flow, "x", **how):
+        places += 1
+        assert (crash.status, crash.reason) == (whole.status, whole.reason), crash.crash
+        assert (crash.starts, crash.asked, crash.steps) == (whole.starts, whole.asked, whole.steps), (
+            crash.crash
+        )
+        assert (crash.told, crash.doubted) == (whole.told, ()), crash.crash
+    assert places > 2 * len(starts)
 
 
 def drive(cli: Command, run: str) -> str:
