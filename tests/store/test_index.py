@@ -228,6 +228,19 @@ def test_where_nothing_can_be_kept_git_is_read(tmp_path: Path, monkeypatch: pyte
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "shut"]
 
 
+def test_one_that_is_just_being_made_is_not_damaged(tmp_path: Path) -> None:
+    """SQLite has written its first page, and another process is about to make the tables."""
+    file = tmp_path / "index.sqlite"
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("PRAGMA auto_vacuum = FULL")
+        assert file.stat().st_size
+        one = Index(file, ZERO)
+        assert one.known(TIPS) == {}
+        one.learn(TIPS, [row(1)])
+        assert one.close() == ""
+    assert list(one.known(TIPS).values()) == [row(1)]
+
+
 def test_the_dead_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once most rows are of commits that nobody asks for; the file is smaller then, and its head says how many there are."""
     monkeypatch.setattr(index, "MOST_DEAD", 5)

@@ -64,6 +64,8 @@ class Index:
         return {}
 
     def read(self, base: sqlite3.Connection, table: str) -> dict[bytes, bytes]:
+        if is_empty(base):
+            return {}  # another process is about to write the first rows
         check_version(base)
         found: dict[bytes, bytes] = {}
         count, width = 0, self.width
@@ -122,7 +124,7 @@ class Index:
                 "PRAGMA synchronous = OFF"
             )  # what a power failure leaves is noticed, and can be read again
             base.execute("BEGIN IMMEDIATE")
-            if not base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            if is_empty(base):
                 make_tables(base)
             check_version(base)
             for table, rows in self.whole.items():
@@ -153,6 +155,11 @@ class Index:
             with suppress(FileNotFoundError):
                 self.place.with_name(name).unlink()
         self.unfit = False
+
+
+def is_empty(base: sqlite3.Connection) -> bool:
+    """Whether it has no tables yet; SQLite writes its first page before them."""
+    return base.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
 
 
 def make_tables(base: sqlite3.Connection) -> None:
