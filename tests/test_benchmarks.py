@@ -95,7 +95,7 @@ def test_a_line_of_figures() -> None:
 def test_scale_is_measured() -> None:
     """In the smallest sizes: a worker acts on answers beside Celery's empty task, many answers go in one push, verbs run on gates."""
     sizes = (
-        "--workers 1,2 --each 1 --sleep 0.2 --tasks 9 --burst 3 --rounds 1 --gates 5 --kinds loose,reftable"
+        "--workers 1,2 --each 1 --sleep 0.2 --tasks 9 --burst 3 --rounds 1 --gates 9 --kinds loose,reftable"
     )
     command = [sys.executable, "-m", "benchmarks", "scale", "--json", *sizes.split()]
     said = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
