@@ -159,7 +159,8 @@ class Index:
 
 def is_empty(base: sqlite3.Connection) -> bool:
     """Whether it has no tables yet; SQLite writes its first page before them."""
-    return base.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    (tables,) = base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return not tables
 
 
 def make_tables(base: sqlite3.Connection) -> None:
