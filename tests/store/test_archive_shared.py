@@ -10,7 +10,7 @@ from gitgate.errors import RemoteUnreachable
 from gitgate.store.records.archive import archived, listing
 from gitgate.store.records.closing import Closed, fold, settle
 from gitgate.store.records.records import Signature
-from gitgate.store.remote.fetch import fetch
+from gitgate.store.remote.fetch import fetch, fetch_refs
 from gitgate.store.remote.push import push, push_gates
 from gitgate.store.remote.remote import RefMove
 from support.sharing import OPEN, Place, answered, hook, late_files, name, open_gates, start_closers
@@ -50,6 +50,23 @@ def test_a_fold_reaches_the_server_and_leaves_nothing_open(place: Place) -> None
     assert set(settled.gates) == set(tips)
     assert place.bob.refs("refs/hitl") == place.server.refs("refs/hitl")
     assert {one.id: one.tip for one in listing(place.bob.repository)} == tips
+
+
+@pytest.mark.parametrize("now", ["gone", "another"])
+def test_a_lease_that_was_looked_at_once_holds_up_nothing(near: Place, now: str) -> None:
+    """It ended after that, or somebody else's came; the gate was closed and folded, and is settled here all the same."""
+    tips = share(near, range(2))
+    gate, other = tips
+    lease = f"refs/hitl/leases/{gate}"
+    near.server.git("update-ref", lease, tips[gate])
+    assert fetch_refs(near.bob.repository, "origin", [lease]) == {lease: tips[gate]}
+    near.server.git("update-ref", *(("-d", lease) if now == "gone" else (lease, tips[other])))
+    fold(near.ann.repository, closed(tips), by=BY, remote="origin")
+    fetch(near.bob.repository, "origin")
+    settled = settle(near.bob.repository, "origin", tips, by=BY)
+    assert settled.kept == {}
+    assert set(settled.gates) == set(tips)
+    assert set(near.server.refs("refs/hitl")) == set(near.bob.refs("refs/hitl")) == {ARCHIVE}
 
 
 def test_the_archive_gains_before_anything_is_deleted(near: Place) -> None:

@@ -34,6 +34,9 @@ class Shelves(Protocol):
 
     def refresh(self) -> None: ...
 
+    def refresh_beside(self, refs: Iterable[str]) -> None:
+        """The same of refs that are not brought by that, where any of them was seen before."""
+
     def months(self) -> list[Shelf]: ...
 
     def tips(self, refs: Iterable[str]) -> dict[str, str]: ...
@@ -52,6 +55,9 @@ class LocalShelves:
 
     def refresh(self) -> None:
         """What is here is always the newest."""
+
+    def refresh_beside(self, refs: Iterable[str]) -> None:
+        """So it is of these."""
 
     def months(self) -> list[Shelf]:
         return shelves(self.repo, ARCHIVE)
@@ -100,6 +106,11 @@ class RemoteShelves:
         """What the remote has now. Its archive is asked last: a gate that left the open ones is in it by then."""
         fetch(self.repo, self.remote, timeout=self.timeout, prompts=self.prompts)
         self.refresh_archive()
+
+    def refresh_beside(self, refs: Iterable[str]) -> None:
+        """A lease that was looked at once has gone since, or is another one: to delete it as it was would be refused for ever."""
+        if seen := self.tips(refs):
+            fetch_refs(self.repo, self.remote, [*seen], timeout=self.timeout, prompts=self.prompts)
 
     def refresh_archive(self) -> bool:
         """Whether the remote has any."""
@@ -440,8 +451,9 @@ class Closing:
 
     def deletions(self, place: Shelves, safe: Sequence[Closed], evidence: frozenset[str]) -> list[RefMove]:
         """Refs of these gates that `place` has; the record only at the exact tip that is shelved."""
-        beside = {ref for gate in safe for ref in kept_with(gate.id)}
-        there = place.tips([*(gate.ref for gate in safe), *(WORK + gate.id for gate in safe), *beside])
+        beside = [ref for gate in safe for ref in (WORK + gate.id, *kept_with(gate.id))]
+        place.refresh_beside(beside)
+        there = place.tips([*(gate.ref for gate in safe), *beside])
         moves: list[RefMove] = []
         for gate in safe:
             wanted = [(gate.ref, gate.tip)]
