@@ -121,9 +121,7 @@ def shared_at(desk: Desk, run: str) -> str | None:
 
 
 def bring_run(desk: Desk, run: str, at: str | None = None) -> None:
-    """What the remote has of this run, here: the journal only grows, so that the longer one is the one. `at`: where it is, if
-    it is not known here.
-    """
+    """What the remote has of this run, here, unless ours only goes on from it. `at`: where it is, if it is not known here."""
     remote = at or shared_at(desk, run)
     if remote is None:
         return
@@ -133,7 +131,8 @@ def bring_run(desk: Desk, run: str, at: str | None = None) -> None:
     mine = desk.refs.get(RUNS + run)
     if theirs is None or mine == theirs:
         return
-    if mine is None or desk.repo.git.ok("merge-base", "--is-ancestor", mine, theirs):
+    if mine is None or not desk.repo.git.ok("merge-base", "--is-ancestor", theirs, mine):
+        # Where it was claimed elsewhere, what a killed process of this clone had not shared counts no more.
         desk.refs.update([RefMove(RUNS + run, theirs, mine)])
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from gitgate.errors import Usage
 from gitgate.text import times
 from support import PATIENCE
 from support.flowing import Actors, FlowBench, killed_command, was_killed
-from support.testbed.command import Command
+from support.testbed.command import Command, Outcome
 from support.testbed.repositories import Clone
 
 # The examples of a program whose runs pause, as they are written here.
@@ -692,6 +693,53 @@ def test_another_clone_goes_on_with_it(
     assert bare.refs("refs/hitl/leases") == {}
 
 
+# As another machine would run the command.
+ELSEWHERE = """
+import os, sys
+here = os.uname()
+os.uname = lambda: os.uname_result((here[0], "elsewhere", *here[2:]))
+sys.argv = ["git-gate", *sys.argv[1:]]
+from gitgate.cli.process import run
+run()
+"""
+
+
+@pytest.mark.slow
+def test_what_a_killed_process_had_not_shared_gives_way(
+    flows: Actors, repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command
+) -> None:
+    """Another machine claimed the run meanwhile: its journal is the run's, also in the clone that it was begun and killed in."""
+    repo.git("remote", "add", "origin", str(bare.path))
+    repo.git("push", "-q", "--force", "origin", "main")
+    repo.git("fetch", "-q", "origin")
+    there = clone_of(bare, "there")
+    for line in repo.git("config", "--get-regexp", r"^gitgate\.agent\.").splitlines():
+        there.git("config", *line.split(" ", 1))
+    for clone in (repo, there):
+        clone.git("config", "gitgate.leaseTerm", "3s")
+    assert was_killed(killed_command(repo, 3, "after", "run", "flows.py:simple", "x"))
+    cli("sync", cwd=there.path, code=0)
+    ((journal, shared),) = there.refs("refs/hitl/runs").items()
+    run = journal.rpartition("/")[2]
+    assert shared != repo.git("rev-parse", journal)
+    claimed = goes_on(lambda: cli.scripted(ELSEWHERE, "resume", run, cwd=there.path))
+    assert f"needs {socket.gethostname()}" in claimed.err
+    ended = goes_on(lambda: cli("resume", run))
+    assert ended.code == 8, ended.err
+    assert repo.git("rev-parse", journal) == bare.git("rev-parse", journal)
+    cli("sync", cwd=there.path, code=0)
+    assert cli("show", run, "--json", cwd=there.path, code=0).json["status"] == "waiting_human"
+
+
+def goes_on(resume: Callable[[], Outcome]) -> Outcome:
+    """Once the lease of the process that went on before has lapsed."""
+    until = time.monotonic() + PATIENCE
+    while (done := resume()).code == 5:
+        assert time.monotonic() < until, done.err
+        time.sleep(0.5)
+    return done
+
+
 @pytest.mark.slow
 def test_an_agent_is_ended_by_a_stop_from_another_clone(
     repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
@@ -827,7 +875,7 @@ def drive(cli: Command, run: str) -> str:
     for _ in range(12):
         ended = cli("resume", run)
         if ended.code != 8:
-            assert ended.code == 0, ended.err
+            assert ended.code == 8, ended.err
             return ended.out.strip()
         answer_all(cli)
     raise AssertionError("it waits for ever")
