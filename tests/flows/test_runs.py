@@ -875,7 +875,7 @@ def drive(cli: Command, run: str) -> str:
     for _ in range(12):
         ended = cli("resume", run)
         if ended.code != 8:
-            assert ended.code == 8, ended.err
+            assert ended.code == 0, ended.err
             return ended.out.strip()
         answer_all(cli)
     raise AssertionError("it waits for ever")

@@ -372,6 +372,7 @@ def test_a_writer_that_is_killed_leaves_it_sound(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unmeasured")
 def test_a_short_list_loads_no_sqlite(alone: Seat) -> None:
     """It would cost more than it saves."""
     gate_of(alone)
