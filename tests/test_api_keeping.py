@@ -62,6 +62,7 @@ def test_gates_stand_under_their_branches(repo: Clone) -> None:
     assert {gate.id for gate in gitgate.tree(all=True)["topic"]} == {second.id, third.id}
 
 
+@pytest.mark.slow
 def test_what_happens_is_watched(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     """One gate with its past until it closes; the place counts where the watch began, not where the process went."""
     gate = gitgate.ask("Which?")
@@ -206,6 +207,7 @@ def test_a_failed_resumption_is_an_error(repo: Clone, agent: Agent) -> None:
     assert failed.reason
 
 
+@pytest.mark.slow
 def test_an_answer_resumes_where_that_is_allowed(repo: Clone, agent: Agent) -> None:
     """As on the command line: after `init`, here where the agent ran, and not when it is not wanted."""
     gitgate.init()

@@ -273,6 +273,7 @@ def test_a_renewal_whose_report_was_lost_is_recognised(seat: Seat) -> None:
     assert renew(seat.desk, replace(held)).said.beat >= renewed.said.beat == 1
 
 
+@pytest.mark.slow
 def test_a_chain_that_ends_is_followed_by_another(
     seat: Seat, place: Clone, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

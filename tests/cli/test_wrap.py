@@ -270,6 +270,7 @@ def test_claude_code_is_given_what_it_needs_to_ask(
     assert gate["delivery"] == "resume"
 
 
+@pytest.mark.slow
 def test_what_a_command_says_itself_stays(
     repo: Clone, cli: Command, claude: dict[str, str], tmp_path: Path
 ) -> None:

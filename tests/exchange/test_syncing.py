@@ -264,6 +264,7 @@ def test_a_closed_gate_leaves_and_stays_readable(shared: Shared) -> None:
     assert [old.id for old in archived_gates(ann.desk)] == [gate.id]
 
 
+@pytest.mark.slow
 def test_a_stale_clone_does_not_bring_a_closed_gate_back(shared: Shared) -> None:
     """Its sync notices that the gate was archived, and removes its own copy."""
     ann, bob = shared.open("ann"), shared.open("bob")
@@ -276,6 +277,7 @@ def test_a_stale_clone_does_not_bring_a_closed_gate_back(shared: Shared) -> None
     assert not bob.refs("refs/hitl/open")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sync_first", [True, False])
 def test_an_answer_to_an_archived_gate_is_kept_beside_it(shared: Shared, *, sync_first: bool) -> None:
     """It changes nothing, is not lost, does not reopen the gate, and its author is told."""

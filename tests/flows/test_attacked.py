@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
@@ -29,6 +31,7 @@ echo '{"status": "DONE"}'
 """
 
 
+@pytest.mark.slow
 def test_an_agents_question_is_not_taken_for_the_runs(repo: Clone, cli: Command) -> None:
     """An agent may know the run's id, and what its next step's gate is called."""
     repo.commit(**{"flows.py": DEPLOY})
@@ -75,6 +78,7 @@ def deploy():
 """
 
 
+@pytest.mark.slow
 def test_a_gate_from_before_a_crash_is_known_by_its_question(repo: Clone, cli: Command) -> None:
     """The run's own is found again; one with its key and other words is not taken for it."""
     repo.commit(**{"flows.py": QUICK})

@@ -183,6 +183,7 @@ def is_join(git: Git, place: Path) -> bool:
     return Git(place, ENV).text("rev-parse", "--abbrev-ref", "HEAD").endswith("-join")
 
 
+@pytest.mark.slow
 def test_nothing_of_a_branch_is_lost_where_the_run_ends() -> None:
     """A person stops it: what each did is on a Git branch, the trees are gone, and the run's own tree is as it was."""
     with testing.stage() as stage:
@@ -224,6 +225,7 @@ def test_what_a_branch_did_that_failed_stays_on_its_branch() -> None:
         assert git.text("show", f"{branch}:left.txt") == "left"
 
 
+@pytest.mark.slow
 def test_branches_of_a_branch_are_joined_in_its_tree() -> None:
     """And with it in the run's."""
 
@@ -352,6 +354,7 @@ def test_what_a_person_changed_meanwhile_is_not_overwritten() -> None:
         assert (stage.place / "both.txt").read_text() == "a person's\n"
 
 
+@pytest.mark.slow
 def test_a_tree_that_was_made_in_part_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed as soon as git has it, before its mark."""
     plain, made = open_worktree, []
@@ -631,6 +634,7 @@ def test_what_is_awaited_at_once_waits_at_once(bench: FlowBench) -> None:
     assert bench.again(feature, waits.id).value == ["a 1 False", "bb 2 True", "this", 3]
 
 
+@pytest.mark.slow
 def test_a_loop_that_has_something_to_do_keeps_the_run(bench: FlowBench) -> None:
     """A timer, a thread, a step: as long as one of them goes on, the run is not let go."""
     did: list[str] = []

@@ -222,6 +222,7 @@ def test_one_that_is_stuck_is_killed_at_each_event() -> None:
         assert (crash.status, crash.reason) == ("stuck", "no"), crash.crash
 
 
+@pytest.mark.slow
 def test_calls_go_eight_levels_deep() -> None:
     @gitgate.flow
     def deep(level: int) -> int:
@@ -404,6 +405,7 @@ def outer_asks() -> list[str]:
 # held against the code
 
 
+@pytest.mark.slow
 def test_a_recorded_one_is_held_against_the_code() -> None:
     """Of the run that called it and of an exported history; what the child's code changes is found there."""
 

@@ -61,6 +61,7 @@ def done(repo: Clone, cli: Command, log: Path) -> str:
     return run
 
 
+@pytest.mark.slow
 def test_a_fork_carries_what_came_before_and_asks_the_rest_again(
     done: str, repo: Clone, cli: Command, log: Path
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_fork_carries_what_came_before_and_asks_the_rest_again(
     cli("verify", code=0)
 
 
+@pytest.mark.slow
 def test_an_approval_is_carried_for_the_same_question_alone(
     done: str, repo: Clone, cli: Command, log: Path
 ) -> None:
@@ -100,6 +102,7 @@ def test_an_approval_is_carried_for_the_same_question_alone(
     assert log.read_text() == ""
 
 
+@pytest.mark.slow
 def test_what_cannot_be_forked_is_refused(done: str, repo: Clone, cli: Command) -> None:
     """Before anything is written."""
     before = repo.refs("refs/hitl")

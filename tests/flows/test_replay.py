@@ -316,6 +316,7 @@ def test_the_error_of_a_branch_is_raised_when_all_are_through(bench: FlowBench) 
     assert did == ["b"]
 
 
+@pytest.mark.slow
 def test_a_flow_within_a_flow_is_a_step_of_it(bench: FlowBench) -> None:
     """Its own steps are recorded in a run of its own."""
 
@@ -442,6 +443,7 @@ def test_a_crash_at_any_event_loses_and_doubles_nothing() -> None:
     assert len({crash.crash for crash in found}) >= 26
 
 
+@pytest.mark.slow
 def test_a_step_that_may_have_been_done_is_asked_about() -> None:
     """Unless it says that doing it again is harmless, or how to find out: nobody guesses."""
     did: list[str] = []

@@ -184,6 +184,7 @@ def test_a_run_is_named_wherever_a_gate_is(runs: dict[str, str], cli: Command) -
             assert (code, "is over" in err) == (5, True), (verb, which)
 
 
+@pytest.mark.slow
 def test_a_runs_steps_stand_as_a_tree(runs: dict[str, str], cli: Command) -> None:
     """And a page names each gate that it waits at."""
     shown = cli("tree", runs["two"], code=0).out.splitlines()
@@ -231,6 +232,7 @@ def outer():
     assert ("completed", run) in told
 
 
+@pytest.mark.slow
 def test_a_page_says_who_asks_and_what_to_type(flows: Actors, cli: Command) -> None:
     """Of an agent its conversation as well, in which a person may talk to it; once the run has ended, what had begun is stopped."""
     flows.says("coder", {"status": "NEEDS_HUMAN", "reason": "Which way?"})

@@ -239,6 +239,7 @@ POLICY = "echo 'policy: {}' > .gitgate.yml; git add .gitgate.yml; git commit -qm
 ELSEWHERE = "git switch -q -C other origin/other; echo x > x; git add x; git commit -qm X"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("does", "why"),
     [

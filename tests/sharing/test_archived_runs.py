@@ -225,6 +225,7 @@ def called(desk: Desk) -> tuple[HeldRun, Run]:
     return above, begin_run(desk, said, at=at).leave("completed")
 
 
+@pytest.mark.slow
 def test_a_run_is_folded_with_the_one_that_called_it(
     repo: Clone, cli: Command, desks: Callable[[Clone], Desk]
 ) -> None:

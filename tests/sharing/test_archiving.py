@@ -81,6 +81,7 @@ def test_a_clone_that_hears_of_it_keeps_nothing_either(ann: Seat, bob: Seat) -> 
     assert kinds(ann.clone.refs(HITL)) == ["archive"]
 
 
+@pytest.mark.slow
 def test_an_answer_that_came_when_it_was_archived_is_shown(ann: Seat, bob: Seat) -> None:
     """Whoever gave it was told nothing of the archive yet; it changes nothing, and everybody can read it."""
     gate = ann.ask()

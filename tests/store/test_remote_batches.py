@@ -38,6 +38,7 @@ def test_a_stale_gate_does_not_hold_up_the_others(near: Place) -> None:
     assert f"refs/hitl/work/{name(3)}" not in near.server.refs()
 
 
+@pytest.mark.slow
 def test_a_hook_that_refuses_a_whole_push_costs_only_the_gate_it_means(near: Place) -> None:
     """`pre-receive` refuses all or nothing: the batch is halved until the culprit is alone."""
     hook(near.server, "pre-receive", f"grep -q {name(5)} && echo bad gate >&2 && exit 1; exit 0")
