@@ -12,11 +12,12 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..errors import NotAllowed
 from ..store.git.permissions import locked, private_folder, write_private
 
 NAME = "web.json"
@@ -101,7 +102,8 @@ class Logins:
         if said is None or not lasts(said, now):
             return False
         if now - said["seen"] > NOTED_EVERY:
-            with self.changing() as known:
+            # On a disk that is full it is noted later: people can read and answer meanwhile.
+            with suppress(OSError), self.changing() as known:
                 if word_digest(session) in known["sessions"]:
                     known["sessions"][word_digest(session)]["seen"] = now
         return True
@@ -136,10 +138,20 @@ class Logins:
         said = self.read().get("links", {}).get(word_digest(word))
         return said["gate"] if said is not None and said["until"] > self.clock() else None
 
-    def use_link(self, word: str) -> bool:
-        """Whether it was there to be used; it is not any more."""
+    @contextmanager
+    def using_link(self, word: str) -> Iterator[None]:
+        """For one answer: nobody else can use it meanwhile or afterwards. Where the answer fails the link works as before."""
         with self.changing() as known:
-            return known["links"].pop(word_digest(word), None) is not None
+            said, key = known["links"].pop(word_digest(word), None), known["key"]
+        if said is None:
+            raise NotAllowed("this link was used already: it is for one answer")
+        try:
+            yield
+        except BaseException:
+            with self.changing() as known:
+                if known["key"] == key:  # else all of them were ended meanwhile
+                    known["links"][word_digest(word)] = said
+            raise
 
     def form_word(self, visitor: str) -> str:
         """What a form of ours carries, so that no other site can send one in this visitor's name."""

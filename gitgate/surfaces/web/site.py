@@ -7,6 +7,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -295,15 +296,17 @@ class WebSite:
             return self.words_of(desk, respond(desk, gate, given_of(gate, fields), manner))
 
         try:
-            words: str = with_gate(self.world, name, act)
+            with self.logins.using_link(visitor.link) if visitor.link else nullcontext():
+                words: str = with_gate(self.world, name, act)
         except BadAnswer as unfit:
             unfit.message = unfit.message.removeprefix("answer: ")
             unfit.hint = ""
             return self.letter(visitor, name, fields, unfit)
         except GateError as refused:
+            if visitor.link and self.logins.gate_of(visitor.link) is None:
+                return self.refusal(401, refused.message)
             return self.letter(visitor, name, fields, refused)
         if visitor.link:
-            self.logins.use_link(visitor.link)
             return self.page("recorded", NOBODY, words=words)
         self.say(visitor, f"Recorded: {words}")
         return RedirectResponse(f"/g/{name}", 303)

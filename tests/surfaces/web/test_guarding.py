@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gitgate.acts.answering import Responded
+from gitgate.acts.asking import AskWishes, ask
+from gitgate.context.desk import Desk
 from gitgate.context.logins import NAME, Logins, RateLimit
 from gitgate.errors import Usage
 from gitgate.model.gate import Question
+from gitgate.questions.drafts import Draft
 from gitgate.surfaces.web.guarding import MOST_BODY, read_proxies
 from gitgate.surfaces.web.site import WebSite
 from support.resuming import Seat
@@ -301,3 +307,54 @@ def test_a_gates_link_ends_by_time_and_by_one_command(alone: Seat, tmp_path: Pat
     third = site.logins.new_link(gate.id).removeprefix(site.address.origin)
     site.logins.end_all()
     assert browser.get(third).status == 401
+
+
+def test_two_who_use_a_link_at_once_give_one_answer(alone: Seat, site: WebSite) -> None:
+    """The second comes while the first one's answer is being recorded; what several have to agree on shows how many there were."""
+    gate = ask(alone.desk, Draft((TEXT,), agent="scripted", quorum=2), AskWishes()).gate
+    site.logins.new_login(site.address.origin)
+    link = site.logins.new_link(gate.id).removeprefix(site.address.origin)
+    form, late = FormBrowser(site).get(link).form, []
+
+    def words(_desk: Desk, _done: Responded) -> str:
+        late.append(FormBrowser(site).post(f"{link}/answer", {**form, "q0.": "theirs"}))
+        return "recorded"
+
+    site.words_of = words
+    assert FormBrowser(site).post(f"{link}/answer", {**form, "q0.": "mine"}).status == 200
+    assert [reply.status for reply in late] == [401]
+    assert [vote.answer.values for vote in alone.now(gate).votes] == [{"answer": "mine"}]
+
+
+def test_a_link_whose_answer_fails_works_again_unless_all_were_ended(tmp_path: Path) -> None:
+    logins = Logins(tmp_path / "logins", lambda: 1_780_000_000.0)
+    logins.new_login("http://127.0.0.1:1")
+    word = logins.new_link("abcd").rpartition("/")[2]
+
+    def fail(meanwhile: Callable[[], object]) -> None:
+        with logins.using_link(word):
+            assert logins.gate_of(word) is None
+            meanwhile()
+            raise OSError("the network")
+
+    with pytest.raises(OSError, match="the network"):
+        fail(lambda: None)
+    assert logins.gate_of(word) == "abcd"
+    with pytest.raises(OSError, match="the network"):
+        fail(logins.end_all)
+    assert logins.gate_of(word) is None
+
+
+def test_a_login_outlives_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When somebody was seen last is noted now and then, and is no reason to keep them out."""
+    now = [1_780_000_000.0]
+    logins = Logins(tmp_path / "logins", lambda: now[0])
+    session = logins.redeem(logins.new_login()[0])
+    assert session is not None
+
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("gitgate.context.logins.write_private", no_room)
+    now[0] += 3600
+    assert logins.is_known(session)
