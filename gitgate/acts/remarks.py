@@ -22,12 +22,31 @@ if TYPE_CHECKING:
     from ..model.conversation import Conversation
 
 
-def comment(desk: Desk, gate: Gate, text: str, *, push: bool | None = None) -> Published:
+@dataclass(frozen=True)
+class Vouched:
+    """Somebody whom a surface knows by their login, which surface that is, and when they said it there."""
+
+    by: str
+    login: str
+    via: str
+    at: str
+
+
+def comment(
+    desk: Desk,
+    gate: Gate,
+    text: str,
+    *,
+    push: bool | None = None,
+    via: str = "cli",
+    who: Vouched | None = None,
+    seen: str = "",
+) -> Published:
+    """`seen`: the commit that whoever says it had before them; `who`: whom a surface has vouched for."""
     words = needed(text, "a comment needs words", 'git gate comment ID "which region?"')
-    event = Remark(at=desk.now, by=speaker(desk, gate), text=words)
-    return publish(
-        desk, record_remark(desk, gate, "commented", event, permit_words(desk, gate, event.by)), push=push
-    )
+    event = Remark(at=desk.now, by=who.by if who else speaker(desk, gate), text=words, via=via)
+    leave = permit_words(desk, gate, event.by)
+    return publish(desk, record_remark(desk, gate, "commented", event, leave, who=who, seen=seen), push=push)
 
 
 def tell_of_talk(
@@ -68,24 +87,49 @@ def stop(
     push: bool | None = None,
     session: Conversation | None = None,
     via: str = "",
+    who: Vouched | None = None,
+    seen: str = "",
 ) -> Published:
     """A person ends it; the agent does not go on. `session` is a conversation that came to no answer."""
-    desk.refuse_agents("stop")
+    if who is None:
+        desk.refuse_agents("stop")
     words = needed(reason, "say why it is stopped", "git gate stop ID --reason 'we do it differently'")
     via = via or ("join" if session is not None else "cli")
-    event = Remark(at=desk.now, by=desk.person(), text=words, via=via, session=session)
+    event = Remark(at=desk.now, by=who.by if who else desk.person(), text=words, via=via, session=session)
     gate = act(desk, gate)
-    return publish(
-        desk, record_remark(desk, gate, "stopped", event, permit_change(desk, gate, event.by)), push=push
-    )
+    leave = permit_remark(desk, gate, event.by, who)
+    return publish(desk, record_remark(desk, gate, "stopped", event, leave, who=who, seen=seen), push=push)
 
 
-def record_remark(desk: Desk, gate: Gate, name: str, event: Event, leave: Permit) -> Gate:
-    """One of these, recorded; signed where that is wanted."""
+def permit_remark(desk: Desk, gate: Gate, by: str, who: Vouched | None) -> Permit:
+    """Leave to end a gate or to change its terms; whom a surface names is judged by their login, as for an answer."""
+    if who is None:
+        return permit_change(desk, gate, by)
+    return permit(desk, gate, Who(who.by, login=who.login), SaidHow(who.at, who.via), sign=None)
+
+
+def record_remark(
+    desk: Desk,
+    gate: Gate,
+    name: str,
+    event: Event,
+    leave: Permit,
+    *,
+    who: Vouched | None = None,
+    seen: str = "",
+) -> Gate:
+    """One of these, recorded; signed where that is wanted. With `seen` only where the gate still asks the same."""
+
+    def decide(now: Gate) -> tuple[str, Event]:
+        if seen:
+            from .answering import check_seen
+
+            check_seen(now, seen)
+        return name, event
+
+    by = who.by if who else signer(desk)
     with signing(gate, leave):
-        return record(
-            desk, gate, lambda _now: (name, event), who=signer(desk), sign=leave.sign, approve=leave.approve
-        )
+        return record(desk, gate, decide, who=by, sign=leave.sign, approve=leave.approve)
 
 
 def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None, via: str = "cli") -> Published:
@@ -141,6 +185,8 @@ def edit(
     timeout: str | None = None,
     later: str | None = None,
     push: bool | None = None,
+    who: Vouched | None = None,
+    seen: str = "",
 ) -> Published:
     """Reassign, reprioritise, give another deadline (`never` takes it away), or put it aside for so long (`now` ends that)."""
     if to is None and priority is None and timeout is None and later is None:
@@ -152,12 +198,12 @@ def edit(
     if priority is not None:
         check_choice("--priority", priority, PRIORITIES)
     deadline, seconds = new_deadline(desk, timeout)
-    if desk.agent_here():
+    if who is None and desk.agent_here():
         refuse_others(desk, gate, "changes")
         refuse_loosening(gate, to, priority, timeout, later)
     event = Edit(
         at=desk.now,
-        by=speaker(desk, gate),
+        by=who.by if who else speaker(desk, gate),
         to=to,
         priority=priority,
         deadline=deadline,
@@ -165,9 +211,8 @@ def edit(
         later=put_aside(desk, later),
     )
     gate = act(desk, gate)
-    return publish(
-        desk, record_remark(desk, gate, "edited", event, permit_change(desk, gate, event.by)), push=push
-    )
+    leave = permit_remark(desk, gate, event.by, who)
+    return publish(desk, record_remark(desk, gate, "edited", event, leave, who=who, seen=seen), push=push)
 
 
 def refuse_loosening(
@@ -229,26 +274,3 @@ def needed(text: str, complaint: str, hint: str) -> str:
 
 def signer(desk: Desk) -> str:
     return desk.settings.identity()
-
-
-@dataclass(frozen=True)
-class Vouched:
-    """Somebody whom a surface knows by their login, which surface that is, and when they said it there."""
-
-    by: str
-    login: str
-    via: str
-    at: str
-
-
-def stop_for(desk: Desk, gate: Gate, who: Vouched, reason: str, *, push: bool | None = None) -> Published:
-    """A person ends a gate; the agent does not go on."""
-    words = needed(reason, "say why it is stopped", "/stop why the agent should not go on")
-    gate = act(desk, gate)
-    leave = permit(desk, gate, Who(who.by, login=who.login), SaidHow(who.at, who.via), sign=None)
-    event = Remark(at=desk.now, by=who.by, text=words, via=who.via)
-    with signing(gate, leave):
-        stopped = record(
-            desk, gate, lambda _now: ("stopped", event), who=who.by, sign=leave.sign, approve=leave.approve
-        )
-    return publish(desk, stopped, push=push)

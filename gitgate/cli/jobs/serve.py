@@ -19,7 +19,7 @@ import click
 from ...errors import Failure, GateError, Usage
 from ...text.display import one_line
 from .. import exits
-from ..terminal.screen import Screen, read_duration, verb
+from ..terminal.screen import Screen, read_duration, verb, where
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -314,6 +314,7 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
             logins=logins,
             words_of=lambda desk, done: (what_next if done.counted else recording_words)(desk, done),
             delivery=lambda desk: delivery(desk, {"no_resume": False}),
+            where=where,
             note=lambda words: screen.warn(one_line(words, 300)),
             proxies=proxies,
         )

@@ -351,14 +351,14 @@ def answer_by_reply(
 
 
 def stop_by_reply(case: CommentCase, said: ReplySaid, gate: Gate) -> tuple[Gate, str, str]:
-    from ...acts.remarks import Vouched, stop_for
+    from ...acts.remarks import Vouched, stop
 
     author = case.comment.author
     who = Vouched(person_of(case.forge, author), author.login, case.forge.name, case.comment.created)
     if not said.text:
         raise BadAnswer("/stop needs a reason")
     reason = f"{said.text}\n\n({case.comment.url})"
-    done = stop_for(case.desk, gate, who, reason, push=True if remote_of(case.desk) else None)
+    done = stop(case.desk, gate, reason, push=True if remote_of(case.desk) else None, via=who.via, who=who)
     return done.gate, "stopped", f"gate {gate.id} stopped by {author.login}"
 
 

@@ -18,7 +18,7 @@ from ...flows.watching import asked_at, details_of
 from ...gates.listing import Filter, list_gates, own_word_last, runs_here
 from ...gates.work import diff_of
 from ...model.gate import Gate, Question
-from ...model.states import AWAITING
+from ...model.states import AWAITING, allows
 from ...policy.ruling import marks
 from ...questions.answers import value_words
 from ...questions.base import Control, Given
@@ -31,6 +31,8 @@ from ...render.runs import run_shape
 
 NEEDS_ANSWER = ("awaiting", "failed", "stalled", "broken")
 SHOWN = (*NEEDS_ANSWER, "answered", "resuming")
+# What can be said of a gate without answering it, and the event that it comes to.
+REMARKS = {"comment": "commented", "later": "edited", "stop": "stopped"}
 MOST_LISTED = 2000
 MOST_RUNS = MOST_EVENTS = 200
 MOST_DIFF = 300_000
@@ -115,13 +117,17 @@ class AskedQuestion:
 
 @dataclass(frozen=True)
 class LetterShown:
-    """All that the page of one gate says. `may`: "answer", "amend", or nothing."""
+    """All that the page of one gate says. `may`: "answer", "amend", or nothing; `remarks`: what else may be said of it;
+    `aside`: until when it is put aside.
+    """
 
     gate: Gate
     shape: Mapping[str, Any]
     place: Path
     questions: tuple[AskedQuestion, ...]
     may: str
+    remarks: Sequence[str]
+    aside: str
     parts: Mapping[str, str]
     history: Sequence[Mapping[str, Any]]
     diff: str
@@ -214,6 +220,8 @@ def read_letter(desk: Desk, gate: Gate, archived: bool, who: str, fields: Fields
             for place, one in enumerate(gate.opened.questions)
         ),
         may=what_may(gate, who),
+        remarks=[one for one, event in REMARKS.items() if not archived and allows(gate.state, event)],
+        aside=gate.later if gate.state == AWAITING and gate.later and gate.later > desk.now else "",
         parts=letter_parts(gate),
         history=shapes.history(gate.history),
         diff=diff,

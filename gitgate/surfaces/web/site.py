@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -24,10 +25,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from ...acts import remarks
 from ...acts.answering import Manner, Responded, respond
 from ...context.desk import Desk
 from ...context.logins import Logins
-from ...errors import BadAnswer, Conflict, GateError, NotAllowed, Stale, UnknownGate
+from ...errors import BadAnswer, Conflict, GateError, NotAllowed, Stale, UnknownGate, Usage
+from ...exchange.publishing import Published
 from ...model.gate import Gate
 from ...render.shapes import event_words
 from ...text.display import clip, neutral, one_line
@@ -35,6 +38,7 @@ from ...text.times import ago, format_duration, parse_time
 from .guarding import UnfitBody, Visitor, WebAddress, WebGuard, WebProxies, read_form
 from .live import MOST_STREAMS, LivePages
 from .reading import (
+    REMARKS,
     Fields,
     LetterShown,
     WebWorld,
@@ -55,7 +59,14 @@ if TYPE_CHECKING:
 PAGES = Path(__file__).parent / "pages"
 FILES = {"web.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
 VIA = "web"
-STATUS = ((BadAnswer, 422), (NotAllowed, 403), (Stale, 409), (Conflict, 409), (UnknownGate, 404))
+STATUS = (
+    (BadAnswer, 422),
+    (Usage, 422),
+    (NotAllowed, 403),
+    (Stale, 409),
+    (Conflict, 409),
+    (UnknownGate, 404),
+)
 WORDS = {
     401: "Log in",
     403: "Refused",
@@ -74,13 +85,16 @@ def as_text(value: object) -> object:
 
 @dataclass
 class WebSite:
-    """The pages. `words_of` says what becomes of a recorded answer, `delivery` how it goes on its way."""
+    """The pages. `words_of` says what becomes of a recorded answer, `delivery` how it goes on its way, `where` how far
+    anything else that was recorded got.
+    """
 
     world: WebWorld
     address: WebAddress
     logins: Logins
     words_of: Callable[[Desk, Responded], str]
     delivery: Callable[[Desk], Mapping[str, Any]]
+    where: Callable[[Desk, Published], str]
     note: Callable[[str], None]
     proxies: WebProxies | None = None
     told: dict[str, str] = field(default_factory=dict)
@@ -107,6 +121,7 @@ class WebSite:
             Route("/", self.list_page),
             Route("/g/{gate}", self.letter_page),
             Route("/g/{gate}/answer", self.answer, methods=["POST"]),
+            Route("/g/{gate}/{deed}", self.say_of_gate, methods=["POST"]),
             Route("/l/{word}", self.link_page),
             Route("/l/{word}/answer", self.answer_link, methods=["POST"]),
             Route("/runs", self.runs_page),
@@ -241,36 +256,64 @@ class WebSite:
         return name_of_login(visitor.login) if visitor.login else desk.person()
 
     def letter(
-        self, visitor: Visitor, name: str, fields: Fields | None = None, trouble: GateError | None = None
+        self,
+        visitor: Visitor,
+        name: str,
+        fields: Fields | None = None,
+        trouble: GateError | None = None,
+        deed: str = "answer",
     ) -> Response:
-        """The page of one gate; with what was wrong with an answer to it, and what was filled in."""
+        """The page of one gate; with what was wrong with what was sent, by which of its forms, and what was filled in."""
+        sent = fields or {}
 
         def show(desk: Desk, gate: Gate, archived: bool) -> LetterShown:
-            shown = read_letter(desk, gate, archived, self.who(desk, visitor), fields or {})
+            filled = sent if deed == "answer" else {}
+            shown = read_letter(desk, gate, archived, self.who(desk, visitor), filled)
+            if not visitor.link:
+                return shown
             # A link is for one answer: what was said otherwise is corrected by whoever said it.
-            return replace(shown, may="") if visitor.link and shown.may == "amend" else shown
+            return replace(shown, remarks=(), may="" if shown.may == "amend" else shown.may)
 
         try:
             letter: LetterShown = with_gate(self.world, name, show)
         except GateError as wrong:
             return self.refusal(status_of(wrong), wrong.message, wrong.hint, visitor)
         status = 200 if trouble is None else status_of(trouble)
-        note = (fields or {}).get("note", [""])[0]
         return self.page(
             "letter",
             visitor,
             status,
-            action=f"{page_of_gate(visitor, letter.gate.id)}/answer",
+            action=page_of_gate(visitor, letter.gate.id),
+            deed=deed,
+            said_of=first_of(sent, "text"),
             letter=letter,
             diff=colored(letter.diff),
             trouble=trouble,
-            note=note,
+            note=first_of(sent, "note"),
         )
 
     async def answer(self, request: Request) -> Response:
         return await self.answer_gate(request, visitor_of(request), request.path_params["gate"])
 
     async def answer_gate(self, request: Request, visitor: Visitor, name: str) -> Response:
+        return await self.take_form(request, visitor, name, self.record)
+
+    async def say_of_gate(self, request: Request) -> Response:
+        """A comment, a while for which it is put aside, or its end."""
+        visitor, deed = visitor_of(request), request.path_params["deed"]
+        if deed not in REMARKS:
+            return self.refusal(404, "there is no such page", visitor=visitor)
+        record = partial(self.record_remark, deed)
+        return await self.take_form(request, visitor, request.path_params["gate"], record)
+
+    async def take_form(
+        self,
+        request: Request,
+        visitor: Visitor,
+        name: str,
+        record: Callable[[Visitor, str, Fields], Response],
+    ) -> Response:
+        """What a form of a gate's page does, if it is one that this visitor was shown."""
         try:
             fields = await read_form(request.scope, request.receive)
         except UnfitBody as unfit:
@@ -278,7 +321,7 @@ class WebSite:
         if not self.app.is_ours(visitor, fields):
             again = "this form is not of this login: look at the gate again, and answer there"
             return self.refusal(403, again, visitor=visitor, again=page_of_gate(visitor, name))
-        return await run_in_threadpool(self.record, visitor, name, fields)
+        return await run_in_threadpool(record, visitor, name, fields)
 
     def record(self, visitor: Visitor, name: str, fields: Fields) -> Response:
         """By the same act as `git gate respond`, bound to what the page showed."""
@@ -308,6 +351,36 @@ class WebSite:
             return self.letter(visitor, name, fields, refused)
         if visitor.link:
             return self.page("recorded", NOBODY, words=words)
+        self.say(visitor, f"Recorded: {words}")
+        return RedirectResponse(f"/g/{name}", 303)
+
+    def record_remark(self, deed: str, visitor: Visitor, name: str, fields: Fields) -> Response:
+        """By the same act as the command's, bound to what the page showed as an answer is."""
+        text, seen = first_of(fields, "text").replace("\r\n", "\n"), first_of(fields, "seen") or "nothing"
+
+        def act(desk: Desk, gate: Gate, _archived: bool) -> str:
+            who = None
+            if visitor.login:
+                who = remarks.Vouched(name_of_login(visitor.login), visitor.login, VIA, desk.now)
+            if deed == "comment":
+                done = remarks.comment(desk, gate, text, via=VIA, who=who, seen=seen)
+                words = "your comment"
+            elif deed == "stop":
+                done = remarks.stop(desk, gate, text, via=VIA, who=who, seen=seen)
+                words = "it is stopped"
+            else:
+                done = remarks.edit(desk, gate, later=text, who=who, seen=seen)
+                words = f"it is put aside until {done.gate.later}" if done.gate.later else "it waits again"
+            return f"{words}; {self.where(desk, done)}"
+
+        try:
+            words: str = with_gate(self.world, name, act)
+        except Usage as unfit:
+            unfit.message = unfit.message.removeprefix("--later: ")
+            unfit.hint = ""
+            return self.letter(visitor, name, fields, unfit, deed)
+        except GateError as refused:
+            return self.letter(visitor, name, fields, refused, deed)
         self.say(visitor, f"Recorded: {words}")
         return RedirectResponse(f"/g/{name}", 303)
 

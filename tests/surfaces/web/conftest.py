@@ -47,16 +47,20 @@ class WebReply:
     @property
     def form(self) -> dict[str, list[str]]:
         """What the form for the answer holds as it is shown."""
-        reader = FormReader()
+        return self.form_of("answer")
+
+    def form_of(self, name: str) -> dict[str, list[str]]:
+        reader = FormReader(name)
         reader.feed(self.text)
         return reader.fields
 
 
 class FormReader(HTMLParser):
-    """The fields of the form whose id is `answer`, as a browser would send them untouched."""
+    """The fields of the form with this id, as a browser would send them untouched."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "answer") -> None:
         super().__init__()
+        self.name = name
         self.fields: dict[str, list[str]] = {}
         self.inside = False
         self.area = ""
@@ -65,7 +69,7 @@ class FormReader(HTMLParser):
         said = dict(attrs)
         name = said.get("name") or ""
         if tag == "form":
-            self.inside = said.get("id") == "answer"
+            self.inside = said.get("id") == self.name
         elif not self.inside or not name:
             return
         elif tag == "input" and (said.get("type") not in ("radio", "checkbox") or "checked" in said):
@@ -152,6 +156,10 @@ class FormBrowser:
         }
         return self.post(f"/g/{name}/answer", {**self.get(f"/g/{name}").form, **filled})
 
+    def remark(self, deed: str, gate: Gate, text: str) -> WebReply:
+        """Open the gate's page, fill in its form for a comment, a while or a stop, and send it."""
+        return self.post(f"/g/{gate.id}/{deed}", {**self.get(f"/g/{gate.id}").form_of(deed), "text": text})
+
 
 async def exchange(app: Any, scope: MutableMapping[str, Any], body: bytes) -> WebReply:
     said: list[MutableMapping[str, Any]] = []
@@ -182,6 +190,7 @@ def made_site(
         logins=Logins(folder, clock),
         words_of=lambda _desk, done: f"{done.answer.verdict}, as it was said",
         delivery=lambda _desk: {},
+        where=lambda _desk, _done: "saved here",
         note=lambda _words: None,
         **more,
     )

@@ -11,7 +11,7 @@ from gitgate.surfaces.web.site import WebSite
 from support.resuming import Seat
 from support.testbed.command import Command
 
-from .conftest import FormBrowser, asked
+from .conftest import FormBrowser, WebReply, asked
 
 FLOW = """
 import gitgate
@@ -128,9 +128,7 @@ def test_who_comes_second_is_told_who_was_first(alone: Seat, browser: FormBrowse
     alone.answer(gate, "Postgres")
     late = browser.post(f"/g/{gate.id}/answer", {**form, "q0.": "SQLite"})
     assert late.status == 409
-    assert (
-        alone.desk.person().partition(" <")[0] in late.text.partition('role="alert"')[2].partition("</p>")[0]
-    )
+    assert alone.desk.person().partition(" <")[0] in alert(late)
     assert (found := alone.now(gate).answer) is not None
     assert found.answer.values == {"answer": "Postgres"}
 
@@ -141,6 +139,65 @@ def test_ones_own_answer_is_corrected_while_nobody_acts_on_it(alone: Seat, brows
     assert browser.answer(gate, q0_="SQLite").status == 303
     assert (found := alone.now(gate).answer) is not None
     assert found.answer.values == {"answer": "SQLite"}
+
+
+@pytest.mark.slow
+def test_a_gate_is_commented_put_aside_and_stopped_on_its_page(alone: Seat, browser: FormBrowser) -> None:
+    """In the person's name. What is put aside goes below what waits, and comes back; who stops it says why."""
+    gate = asked(alone, TEXT)
+    assert browser.remark("comment", gate, " which <b>region?\r\n").status == 303
+    page = browser.get(f"/g/{gate.id}").text
+    assert "Recorded: your comment; saved here" in page
+    assert "which &lt;b&gt;region?" in page
+    assert browser.remark("later", gate, "2h").status == 303
+    until = alone.now(gate).later
+    assert f"it is put aside until {until}; saved here" in browser.get(f"/g/{gate.id}").text
+    assert "0 wait for an answer" in browser.get("/").text
+    assert browser.get(f"/g/{gate.id}").form_of("later")["text"] == ["now"]
+    assert browser.remark("later", gate, "now").status == 303
+    assert "it waits again" in browser.get(f"/g/{gate.id}").text
+    assert browser.remark("stop", gate, "we do it differently").status == 303
+    assert "it is stopped" in (page := browser.get(f"/g/{gate.id}").text)
+    assert [name for name in ("answer", "comment", "later", "stop") if f'id="{name}"' in page] == []
+    said = alone.now(gate)
+    assert [entry.name for entry in said.history[1:]] == ["commented", "edited", "edited", "stopped"]
+    assert {entry.event.by for entry in said.history[1:]} == {alone.desk.person()}  # type: ignore[union-attr]
+    assert (said.state, said.closing and (said.closing.text, said.closing.via)) == (
+        "stopped",
+        ("we do it differently", "web"),
+    )
+
+
+@pytest.mark.slow
+def test_what_is_no_remark_is_said_and_kept_in_its_form(alone: Seat, browser: FormBrowser) -> None:
+    """Whoever acts on other terms than they saw is shown these first; what was typed stays."""
+    from gitgate.acts.remarks import edit
+
+    gate = asked(alone, TEXT)
+    for deed, text, words in (
+        ("comment", " ", "a comment needs words"),
+        ("later", "a <while>", "expected a duration"),
+        ("stop", "", "say why it is stopped"),
+    ):
+        reply = browser.remark(deed, gate, text)
+        assert (reply.status, words in reply.text, "git gate " in alert(reply)) == (422, True, False)
+        assert reply.form_of(deed)["text"] == [text]
+    forms = {deed: browser.get(f"/g/{gate.id}").form_of(deed) for deed in ("comment", "later", "stop")}
+    edit(alone.desk, alone.now(gate), priority="urgent")
+    for deed, form in forms.items():
+        stale = browser.post(f"/g/{gate.id}/{deed}", {**form, "text": "1h"})
+        assert (stale.status, "edited after you read it" in alert(stale)) == (409, True)
+        assert stale.form_of(deed)["text"] == ["1h"]
+        assert browser.post(f"/g/{gate.id}/{deed}", {**form, "text": "1h", "seen": ""}).status == 409
+    late = browser.get(f"/g/{gate.id}").form_of("stop")
+    alone.answer(gate, "Postgres")
+    assert browser.post(f"/g/{gate.id}/stop", {**late, "text": "no"}).status == 409
+    assert [entry.name for entry in alone.now(gate).history[1:]] == ["edited", "answered"]
+
+
+def alert(reply: WebReply) -> str:
+    """What is wrong, as the page says it."""
+    return reply.text.partition('role="alert"')[2].partition("</p>")[0]
 
 
 def test_what_waits_is_listed(alone: Seat, browser: FormBrowser) -> None:

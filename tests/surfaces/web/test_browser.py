@@ -204,6 +204,39 @@ def test_each_type_of_question_is_answered_by_keys_alone(
 
 
 @pytest.mark.parametrize(
+    ("width", "scheme", "scripts"),
+    [(1280, "light", True), (360, "dark", False)],
+    ids=["wide", "narrow, dark, no script"],
+)
+def test_a_gate_is_commented_put_aside_and_stopped_by_keys_alone(
+    cli: Command, window: Open, width: int, scheme: str, scripts: bool
+) -> None:
+    """Each form is opened, filled in and sent; nothing is wider than the screen."""
+    gate = cli.quick("ask", "Which?", "-q", code=0).line
+    seen = window(width, scheme, scripts=scripts)
+    seen.page.goto(f"{seen.page.url}g/{gate}")
+    for deed, keys, words in (
+        ("comment", ("w", "h", "y"), "your comment"),
+        ("later", ("Control+a", "3", "h"), "it is put aside until"),
+        ("stop", ("n", "o"), "it is stopped"),
+    ):
+        seen.focus(f"summary:has(+ #{deed})")
+        seen.press("Enter")
+        assert not seen.is_too_wide
+        seen.focus(f"#{deed}-text")
+        seen.press(*keys)
+        seen.follow(f"#{deed} button")
+        assert words in seen.page.inner_text("[role=status].said")
+    said = json.loads(cli.quick("show", gate, "--json", code=0).out)
+    assert [(one["event"], one.get("text")) for one in said["history"][1:]][::2] == [
+        ("commented", "why"),
+        ("stopped", "no"),
+    ]
+    assert said["state"] == "stopped"
+    assert seen.complaints == []
+
+
+@pytest.mark.parametrize(
     ("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")]
 )
 def test_axe_finds_nothing_on_any_page(
@@ -220,11 +253,16 @@ def test_axe_finds_nothing_on_any_page(
     run = json.loads(cli.quick("list", "--runs", "--json", code=0).out)["runs"][0]["id"]
     for path in ("/", *(f"/g/{gate}" for gate in gates.values()), "/runs", f"/runs/{run}", "/trail"):
         seen.page.goto(desk.address + path)
+        seen.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         found[path] = seen.findings()
     assert seen.complaints == []
     seen.page.goto(f"{desk.address}/g/{gates['text']}")
     seen.follow("#answer button")
     found["an empty answer"] = seen.findings()
+    seen.focus("summary:has(+ #stop)")
+    seen.press("Enter")
+    seen.follow("#stop button")
+    found["no reason"] = seen.findings()
     seen.page.goto(f"{desk.address}/nothing")
     found["nothing"] = seen.findings()
     seen.page.goto(f"{desk.address}/login?token=old")

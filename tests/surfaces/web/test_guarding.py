@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -54,6 +55,33 @@ def test_a_request_that_no_page_of_ours_sends_is_refused(alone: Seat, browser: F
         assert reply.status in (400, 403, 413, 415, 421), (headers, list(changed))
     assert alone.now(gate).state == "awaiting"
     assert browser.answer(gate, q0_="yes").status == 303
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deed", ["comment", "later", "stop"])
+def test_a_remark_that_no_page_of_ours_sends_is_refused(
+    alone: Seat, site: WebSite, browser: FormBrowser, deed: str
+) -> None:
+    """Nor does one do anything that is only looked at, has another name, or comes from a stranger or by another login."""
+    gate = asked(alone, TEXT)
+    form = {**browser.get(f"/g/{gate.id}").form_of(deed), "text": "2h"}
+    for headers, changed in FOREIGN:
+        reply = browser.post(f"/g/{gate.id}/{deed}", {**form, **changed}, **headers)
+        assert reply.status in (400, 403, 413, 415, 421), (headers, list(changed))
+    query = urlencode(form, doseq=True)
+    assert [browser.get(f"/g/{gate.id}/{path}").status for path in (deed, f"{deed}?{query}")] == [404, 404]
+    assert browser.post(f"/g/{gate.id}/withdraw", form).status == 404
+    assert FormBrowser(site).post(f"/g/{gate.id}/{deed}", form).status == 401
+    assert FormBrowser(site).log_in().post(f"/g/{gate.id}/{deed}", form).status == 403
+    site.logins.new_login(site.address.origin)
+    link = site.logins.new_link(gate.id).removeprefix(site.address.origin)
+    anybody = FormBrowser(site)
+    assert f'id="{deed}"' not in anybody.get(link).text
+    bound = {**form, "form": anybody.get(link).form["form"]}
+    assert anybody.post(f"{link}/{deed}", bound).status == 401
+    assert anybody.post(f"/g/{gate.id}/{deed}", bound).status == 401
+    assert len(alone.now(gate).history) == 1
+    assert browser.post(f"/g/{gate.id}/{deed}", form).status == 303
 
 
 def test_nobody_who_is_not_logged_in_sees_or_does_anything(alone: Seat, site: WebSite) -> None:
@@ -223,6 +251,15 @@ def test_whom_a_proxy_names_answers_by_the_policy(alone: Seat, tmp_path: Path) -
     refused = mallory.post(f"/g/{gate.id}/answer", {**form, "q0.": "yes"}, **origin)
     assert (refused.status, "mallory" in refused.text) == (403, True)
     assert bob.post(f"/g/{gate.id}/answer", {**form, "q0.": "yes"}, **origin).status == 403
+    for deed in ("later", "stop"):
+        told = {**mallory.get(f"/g/{gate.id}").form_of(deed), "text": ["2h"]}
+        assert mallory.post(f"/g/{gate.id}/{deed}", told, **origin).status == 403
+        assert bob.post(f"/g/{gate.id}/{deed}", told, **origin).status == 403
+    assert len(alone.now(gate).history) == 1
+    for deed in ("comment", "later"):
+        told = {**bob.get(f"/g/{gate.id}").form_of(deed), "text": ["2h"]}
+        assert bob.post(f"/g/{gate.id}/{deed}", told, **origin).status == 303
+        assert getattr(alone.now(gate).history[-1].event, "by", "") == "bob"
     own = bob.get(f"/g/{gate.id}").form
     assert bob.post(f"/g/{gate.id}/answer", {**own, "q0.": "yes"}, **origin).status == 303
     found = alone.now(gate).answer

@@ -40,8 +40,7 @@
     again.href = location.pathname;
     again.textContent = " Show it as it is now";
     news.append(again);
-    const form = document.getElementById("answer");
-    if (form) for (const button of form.querySelectorAll("button")) button.disabled = true;
+    for (const button of letter.querySelectorAll("form button")) button.disabled = true;
   };
 
   const read = async () => {
