@@ -48,10 +48,7 @@ def bring_in(
                 moves[gate] = move
     if packing is not None:
         packing.result()
-    # Those that are new go together, so that they are written packed.
-    gates = sorted(moves, key=lambda gate: moves[gate].old is not None)
-    for start in range(0, len(gates), MANY):
-        move_some(desk, done, {gate: moves[gate] for gate in gates[start : start + MANY]})
+    move_all(desk, done, moves)
 
 
 def at_hand(
@@ -66,6 +63,17 @@ def at_hand(
         both = [oid for gate, tip in some for oid in (tip, local.get(gate, tip))]
         desk.records.read_ahead(both, steps)
         yield from some
+
+
+def move_all(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
+    """Those that are new together: each time the file of packed refs is written, all that it has is written again."""
+    new = {gate: move for gate, move in moves.items() if move.old is None}
+    if len(new) > MANY and desk.refs.create_packed(list(new.values())):
+        done.new += tuple(new)
+        moves = {gate: move for gate, move in moves.items() if gate not in new}
+    gates = sorted(moves, key=lambda gate: moves[gate].old is not None)
+    for start in range(0, len(gates), MANY):
+        move_some(desk, done, {gate: moves[gate] for gate in gates[start : start + MANY]})
 
 
 def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,14 +123,36 @@ def test_a_gate_that_never_stands_still_there(
 def test_what_arrives_in_great_numbers_is_packed(
     ann: Seat, bob: Seat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So many loose files would make each later command slow."""
+    """So many loose files would make each later command slow; the file is written once, however many there are."""
+    gates = [ann.ask(push=True) for _ in range(5)]
+    written: list[int] = []
+    real = refs.with_refs
+
+    def with_refs(packed: bytes, new: Mapping[str, str]) -> bytes | None:
+        written.append(len(new))
+        return real(packed, new)
+
+    monkeypatch.setattr(refs, "with_refs", with_refs)
     monkeypatch.setattr(merging, "MANY", 2)
     monkeypatch.setattr(refs, "MANY_NEW", 1)
-    gates = [ann.ask(push=True) for _ in range(3)]
     done = sync(bob.desk)
     assert sorted(done.new) == sorted(gate.id for gate in gates)
     packed = (bob.clone.path / ".git/packed-refs").read_text()
     assert all(OPEN + gate.id in packed for gate in gates)
+    assert written == [5]
+
+
+def test_great_numbers_while_somebody_packs_refs(
+    ann: Seat, bob: Seat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then git makes them, some at a time, and each arrives."""
+    monkeypatch.setattr(merging, "MANY", 2)
+    monkeypatch.setattr(refs.Refs, "create_packed", lambda *_: False)
+    gates = [ann.ask(push=True) for _ in range(5)]
+    done = sync(bob.desk)
+    assert sorted(done.new) == sorted(gate.id for gate in gates)
+    here = bob.clone.refs(OPEN)
+    assert [here.get(OPEN + gate.id) for gate in gates] == [ann.now(gate).tip for gate in gates]
 
 
 def test_a_sync_that_cannot_be_noted(ann: Seat, bob: Seat) -> None:
