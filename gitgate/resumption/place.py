@@ -76,7 +76,7 @@ def answer_of(gate: Gate) -> str:
     return gate.answer.commit if gate.answer else "expired"
 
 
-LOCK_AGE = 10.0
+LOCK_AGE = 3.0  # seconds
 MOST_LEFT, MOST_NAME = 100, 500
 
 
@@ -353,10 +353,17 @@ def without_programs(desk: Desk, found: Situation) -> Repository:
 
 
 def free(desk: Desk, there: Repository) -> None:
-    """A git that was killed in a working tree of ours left its lock behind: nobody else works there now."""
-    lock = there.git_dir / "index.lock"
-    with contextlib.suppress(OSError):
-        if made_by_us(desk, there.place) and time.time() - lock.lstat().st_mtime > LOCK_AGE:
+    """Remove the locks that a killed git left in a working tree of ours, or the agent could commit nothing there.
+
+    A git that still ends, with the attempt before, gets some seconds to take its lock away by itself.
+    """
+    if not made_by_us(desk, there.place):
+        return
+    until = time.monotonic() + LOCK_AGE
+    for lock in (there.git_dir / "index.lock", there.git_dir / "HEAD.lock"):
+        with contextlib.suppress(OSError):
+            while time.time() - lock.lstat().st_mtime < LOCK_AGE and time.monotonic() < until:
+                time.sleep(0.1)
             lock.unlink()
 
 

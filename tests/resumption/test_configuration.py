@@ -163,9 +163,10 @@ def test_a_runner_that_is_killed(bare: Clone, ann: Clone, bob: Clone, agent: Age
     running.communicate()
     place = worktree(bob, gate)
     assert (place / ".claude/settings.json").read_text() == TRUSTED[".claude/settings.json"]
-    lock = Path(Clone(place).git("rev-parse", "--git-dir"), "index.lock")
-    lock.touch()
-    os.utime(lock, (1, 1))  # git was killed as well, a while ago
+    git_dir = Path(Clone(place).git("rev-parse", "--git-dir"))
+    (git_dir / "index.lock").touch()  # git was killed as well, just now
+    (git_dir / "HEAD.lock").touch()
+    os.utime(git_dir / "HEAD.lock", (1, 1))  # or a while ago
     agent.does(looks(agent) + COMMITS)
     until(lambda: cli.quick("resume", gate, cwd=bob.path).code == 0)
     assert (agent.folder / "seen").read_text() == TRUSTED[".claude/settings.json"] + TRUSTED[
