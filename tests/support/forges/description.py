@@ -22,7 +22,10 @@ from . import graph
 
 FILE = Path(__file__).with_name("github-api.json")
 ENTERPRISE_FILE = Path(__file__).with_name("github-enterprise.json")
+GITLAB_FILE = Path(__file__).with_name("gitlab-api.json")
 HOST = "https://api.github.com"
+HOSTS = {"github": HOST, "enterprise": HOST, "gitlab": "https://gitlab.com"}
+NAMES = {"github": "GitHub", "enterprise": "GitHub", "gitlab": "GitLab"}
 PLAIN = "application/json"
 # What the description only says in words, or not at all, and GitHub answers 422 to.
 MOST_COMMENT, MOST_STATUS, MOST_PAYLOAD = 65_536, 140, 65_535
@@ -215,8 +218,9 @@ def read(package: Path, name: str) -> Any:
 
 @cache
 def written(kind: str = "github") -> dict[str, Any]:
-    """The description of github.com, or of Enterprise Server."""
-    said: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    """The description of github.com, of Enterprise Server, or of GitLab (`gitlab_api`)."""
+    place = GITLAB_FILE if kind == "gitlab" else FILE
+    said: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
     if kind == "enterprise":
         other = json.loads(ENTERPRISE_FILE.read_text(encoding="utf-8"))
         for path, methods in other["paths"].items():
@@ -236,7 +240,7 @@ def hold(
     """The request, found valid; anything else raises."""
     parts = urlsplit(target)
     request = MockRequest(
-        HOST,
+        HOSTS[kind],
         method.lower(),
         parts.path,
         args=dict(parse_qsl(parts.query, keep_blank_values=True)),
@@ -246,21 +250,23 @@ def hold(
     )
     description(kind).validate_request(request)
     refuse_unknown(request, kind)
-    refuse_long(body)
+    if kind != "gitlab":
+        refuse_long(body)
     return request
 
 
 def refuse_unknown(request: MockRequest, kind: str = "github") -> None:
-    """A parameter or field that the description does not know would be ignored by GitHub, and we would not notice."""
+    """A parameter or field that the description does not know would be ignored by the forge, and we would not notice."""
+    forge = NAMES[kind]
     found = description(kind).unmarshal_request(request)
     strange = set(request.parameters.query) - set(found.parameters.query)
-    assert not strange, f"GitHub knows no parameter {strange} of {request.method} {request.path}"
+    assert not strange, f"{forge} knows no parameter {strange} of {request.method} {request.path}"
     if request.body:
         said = operation_of(request.method, request.path, kind)
-        assert "requestBody" in said, f"GitHub takes no body with {request.method} {request.path}"
+        assert "requestBody" in said, f"{forge} takes no body with {request.method} {request.path}"
         schema = said["requestBody"]["content"][PLAIN]["schema"]
         fields = strange_fields(json.loads(request.body), schema, kind)
-        assert not fields, f"GitHub knows no field {fields} of {request.method} {request.path}"
+        assert not fields, f"{forge} knows no field {fields} of {request.method} {request.path}"
 
 
 def operation_of(method: str, path: str, kind: str) -> dict[str, Any]:
@@ -280,6 +286,8 @@ def strange_fields(value: Any, schema: Mapping[str, Any], kind: str) -> set[str]
         inside = [one["items"] for one in schemas if "items" in one]
         return set().union(*(strange_fields(item, one, kind) for item in value for one in inside[:1]))
     if not isinstance(value, dict) or any(one.get("additionalProperties") for one in schemas):
+        return set()
+    if not any("properties" in one for one in schemas):  # of which nothing is said
         return set()
     known: dict[str, Any] = {}
     for one in schemas:

@@ -1,8 +1,9 @@
 """Test bed: a GitLab on loopback that remembers, with what is its own: notes that lose GitLab's commands, emoji that move a
 note's time, a status that is not said twice, levels of access, pipelines that somebody started.
 
-Each request is held to what python-gitlab, a client that others made, knows of that call; what breaks it is kept in `broken`,
-and fails the test. As GitLab's own sources say: the pattern of its commands, the times of notes, the shape of its replies.
+Each request is held to what python-gitlab, a client that others made, knows of that call. Ours, and each reply to them, are held
+to GitLab's own description as well. What breaks either is kept in `broken`, and fails the test. As GitLab's own sources say: the
+pattern of its commands, and the times of notes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from gitlab.v4 import objects
+from openapi_core.exceptions import OpenAPIError
+
+from . import gitlab_api
 
 START = 1_780_000_000
 GUEST, REPORTER, DEVELOPER, MAINTAINER = 10, 20, 30, 40
@@ -127,6 +131,8 @@ class GitLabForge:
     graphql: bool = True
     settings: dict[str, object] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    sent: dict[str, set[str]] = field(default_factory=dict)
+    """Which operations we used, and what was sent with them."""
     broken: list[str] = field(default_factory=list)
     ticks: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -461,8 +467,11 @@ class Handler(BaseHTTPRequestHandler):
 
     forge: GitLabForge
     protocol_version = "HTTP/1.1"
+    operation = ""
+    """What is asked, as GitLab names it; empty where another client asks."""
 
     def handle_any(self) -> None:
+        self.operation = ""
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         body = json.loads(data) if data else None
         parts = urlsplit(self.path)
@@ -475,6 +484,8 @@ class Handler(BaseHTTPRequestHandler):
             "PRIVATE-TOKEN", ""
         )
         who = self.forge.members.get(self.forge.tokens.get(token, ""))
+        if self.headers.get("User-Agent", "").startswith("git-gate/"):
+            self.hold(data)
         path = parts.path.removeprefix("/api/v4")
         if path == "/api/graphql":
             self.say_graph(body, who)
@@ -490,6 +501,22 @@ class Handler(BaseHTTPRequestHandler):
         self.say(code, *paged(value, query, f"{self.forge.server}{parts.path}"))
 
     do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815 - the names that http.server looks for
+
+    def hold(self, data: bytes) -> None:
+        try:
+            name, sent = gitlab_api.hold(self.command, self.path, dict(self.headers), data)
+        except (AssertionError, OpenAPIError) as wrong:
+            self.forge.broken.append(f"{self.command} {self.path}: {wrong}")
+            return
+        self.operation = name
+        with self.forge.lock:
+            self.forge.sent.setdefault(name, set()).update(sent)
+
+    def hold_reply(self, code: int, value: Any) -> None:
+        try:
+            gitlab_api.hold_reply(self.operation, code, value)
+        except AssertionError as wrong:
+            self.forge.broken.append(str(wrong))
 
     def say_graph(self, body: Any, who: Member | None) -> None:
         """When the notes of a merge request were edited, two to a page."""
@@ -511,6 +538,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def say(self, code: int, value: Any, headers: dict[str, str] | None = None) -> None:
         data = b"" if value is None else json.dumps(value).encode()
+        if self.operation and code < 300:
+            self.hold_reply(code, value)
         self.send_response(code)
         for name, word in {"Content-Type": "application/json", **(headers or {})}.items():
             self.send_header(name, word)
