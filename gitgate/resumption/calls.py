@@ -152,13 +152,21 @@ def answer_calls(desk: Desk, say: Callable[[str], None], stopping: threading.Eve
 
 
 def pool_of(
-    desk: Desk, say: Callable[[str], None], stopping: threading.Event, *, insist: bool = False
+    desk: Desk,
+    say: Callable[[str], None],
+    stopping: threading.Event,
+    *,
+    insist: bool = False,
+    untold: frozenset[str] = frozenset(),
 ) -> Pool:
-    """A pool for the repository of this desk, with desks of its own."""
+    """A pool for the repository of this desk, with desks of its own. `untold`: variables that no agent is to see, and our git is."""
     start, env = desk.repo.place, dict(desk.settings.env)
+    told = {name: value for name, value in env.items() if name not in untold}
 
     def opener() -> Desk:
-        return open_desk(start, env, clock=desk.clock)
+        opened = open_desk(start, env, clock=desk.clock)
+        opened.settings = replace(opened.settings, env=told)
+        return opened
 
     term = desk.settings.seconds("leaseTerm") or 120
     who = Claimant("local", term=term, monotonic=boottime)

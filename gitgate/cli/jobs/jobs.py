@@ -101,6 +101,7 @@ def act_on_gate(
 ) -> int:
     from ...gates.recording import reload
     from ...resumption.calls import pool_of
+    from ...surfaces.forge.hosts.connect import names_of_token
     from ...surfaces.forge.posting import course_of
 
     gate = reload(desk, name)
@@ -108,7 +109,7 @@ def act_on_gate(
     if ready is not None:
         return ready
     try:
-        pool = pool_of(desk, screen.say, stopping, insist=True)
+        pool = pool_of(desk, screen.say, stopping, insist=True, untold=names_of_token(desk))
         pool.course = lambda gate: course_of(desk, forge, gate)
         done = pool.act(name)
     except GateError as failed:

@@ -58,6 +58,29 @@ def test_an_agent_that_asks_again_is_heard(team: Team, agent: Agent, monkeypatch
     assert len(agent.starts) == 2
 
 
+@pytest.mark.parametrize("login", ["GITHUB_TOKEN", "GH_TOKEN", "GITGATE_GITHUB_TOKEN"])
+def test_an_agent_beside_the_token_is_not_told_it(
+    team: Team, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, login: str
+) -> None:
+    """In one process with what writes, by whatever name that was given its token: neither variables nor git's configuration
+    tell it. What else has such a name is the agent's own.
+    """
+    monkeypatch.setenv(login, "job-token")
+    if login != "GITHUB_TOKEN":
+        monkeypatch.setenv("GITHUB_TOKEN", "another")
+    seen = tmp_path / "seen"
+    agent.does(f"(env; git config --list --show-origin) > {seen}; {COMMITS}")
+    gate = team.ask("Which?")
+    team.hear(team.forge.write(THREAD, "ada", "/answer Postgres"))
+    team.cli.quick("github", "sweep", "--resume", cwd=team.job().path, code=0)
+    assert agent.starts == [gate]
+    assert team.gate(gate)["state"] == "resumed"
+    said = seen.read_text(encoding="utf-8")
+    assert "GITGATE_GATE=" in said
+    assert "job-token" not in said
+    assert ("GITHUB_TOKEN=another" in said) is (login != "GITHUB_TOKEN")
+
+
 def test_a_job_that_died_is_made_up_for(team: Team, agent: Agent) -> None:
     """The answer was recorded and nobody was started: the same event again, or a sweep, starts it, once."""
     gate = team.ask("Which?")

@@ -184,6 +184,15 @@ def token_and_source(desk: Desk, place: ForgePlace) -> tuple[str, str]:
     return password, "git's credentials" if password else ""
 
 
+def names_of_token(desk: Desk) -> frozenset[str]:
+    """The variables that hold the token we write with, besides those that are ours alone, which no agent is told."""
+    place, env = find_place(desk), desk.settings.env
+    named = variables(place) if place is not None else ()
+    token = next((said for name in named if (said := env.get(name, "").strip())), "")
+    ours = {TOKENS[0], GITLAB_TOKENS[0]}
+    return frozenset(name for name, value in env.items() if token and value.strip() == token) - ours
+
+
 def git_password(desk: Desk, place: ForgePlace) -> str:
     """What git's credential helper knows; it is never asked for on a terminal."""
     if not any(key.startswith("credential.") for key in desk.settings.git):
