@@ -39,6 +39,7 @@ from ..store.git.objects import protected_tip
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
+from ..text.display import one_line
 from .agents import RunStalled
 from .branches import in_loop, within_branch
 from .children import (
@@ -497,9 +498,8 @@ def stop_child(desk: Desk, run: Run) -> None:
 
 
 def flow_of(desk: Desk, run: Run, *, now: bool = False) -> FlowFunction[..., Any]:
-    """The flow's code. From elsewhere it is taken from the protected branch alone."""
-    started = run.started
-    file, code = started.text("file"), started.text("code")
+    """The flow's code, from elsewhere of the protected branch alone; no other file of this machine, which a journal could name."""
+    file, code = run.started.text("file"), run.started.text("code")
     if not file:
         raise Failure(
             f"run {run.id} was begun by a call in a program, and only that program can go on with it",
@@ -507,12 +507,17 @@ def flow_of(desk: Desk, run: Run, *, now: bool = False) -> FlowFunction[..., Any
         )
     if now:
         if desk.repo.top is None:
-            raise Usage(
-                "there is no working tree here whose code could be taken", hint="in a clone: git gate resume"
-            )
-        return load_flow(desk.repo.top / file, run.flow)
-    refuse_untrusted(desk, run, code)
-    return load_flow(check_out(desk, run.id, code) / file, run.flow)
+            raise Usage("there is no working tree here to take code from", hint="in a clone: git gate resume")
+        folder = desk.repo.top
+    else:
+        refuse_untrusted(desk, run, code)
+        folder = check_out(desk, run.id, code)
+    if not (folder / file).resolve().is_relative_to(folder.resolve()):
+        raise NotAllowed(
+            f"run {run.id} names a file outside of its code: {one_line(file, 120)}",
+            hint=f"git gate log {run.id[:6]}   says who began it; to end it: git gate stop {run.id[:6]}",
+        )
+    return load_flow(folder / file, run.flow)
 
 
 def refuse_untrusted(desk: Desk, run: Run, code: str) -> None:

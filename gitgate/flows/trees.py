@@ -29,7 +29,7 @@ from ..model.gate import Work
 from ..model.states import file_name
 from ..questions.drafts import Draft, question
 from ..questions.drafts import option as option_of
-from ..record.runs import OF_A_STEP, OWN, RESTS
+from ..record.runs import OF_A_STEP, OWN, RESTS, taken_by
 from ..sharing.branches import deliver_run
 from ..store.git.commits import head_branch, is_ancestor
 from ..store.git.refs import Refs
@@ -152,7 +152,8 @@ class BranchTrees:
         with self.engine.turn, self.in_line():
             if self.known is None:
                 self.settle_above()
-                self.known = self.engine.perform("trees", "", lambda _: self.take(), brief=True)
+                self.engine.perform("trees", "", lambda _: self.take(), brief=True)
+                self.known = self.base_of_record()
             if self.known["head"] and (self.host or not self.mark("base").exists()):
                 raise self.elsewhere()
             return self.known
@@ -365,8 +366,7 @@ class BranchTrees:
         return f"{self.path}/trees#1" in self.engine.held.run.steps
 
     def base_of_record(self) -> Mapping[str, Any]:
-        ended = self.engine.held.run.steps[f"{self.path}/trees#1"].ended
-        return ended.said["result"] if ended is not None else {"head": ""}
+        return taken_by(self.engine.held.run.steps[f"{self.path}/trees#1"]) or {"head": ""}
 
     def merge(self, base: Mapping[str, Any], came: Sequence[object]) -> None:
         head, work = str(base["head"]), str(base["work"])

@@ -8,10 +8,11 @@ taken. Whose turn it is, and in which state what may happen, is told by `model.s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..document.field import field_of
+from ..document.field import OID, field_of
 from ..document.values import dataclass, field
 from ..errors import BadDocument, BrokenRecord, IllegalEvent
 from ..model import states
@@ -65,10 +66,21 @@ def is_error(value: object) -> bool:
     return isinstance(value, dict) and is_text(value.get("class")) and is_text(value.get("message"))
 
 
+def is_commit(value: object) -> bool:
+    """A full id: a name would mean another commit in each clone that reads it, and one there that nobody has published."""
+    return isinstance(value, str) and re.fullmatch(OID, value) is not None
+
+
 def is_trees(value: object) -> bool:
-    """Of each branch that has a tree of its own: its line, the commit that it stands on, what is staged there, and all of it."""
+    """Of each branch that has a tree of its own: its line, the commit that it stands on, what is staged there, and all of it.
+    Of the run's own tree also the Git branch that it was on.
+    """
     return isinstance(value, list) and all(
-        isinstance(one, dict) and all(is_short(one.get(key)) for key in ("line", *OF_A_TREE)) for one in value
+        isinstance(one, dict)
+        and is_short(one.get("line"))
+        and all(is_commit(one.get(key)) for key in OF_A_TREE)
+        and is_text(one.get("branch", ""))
+        for one in value
     )
 
 
@@ -101,8 +113,9 @@ NEEDED: dict[str, dict[str, Check]] = {
 MAY_SAY: dict[str, Check] = {
     **dict.fromkeys(("result", "input", "given", "output", "value"), is_anything),
     **dict.fromkeys(("by", "host", "reason", "reveal", "text", "step", "kind", "name", "gate"), is_text),
-    **dict.fromkeys(("session", "agent", "digest", "file", "code", "branch", "directory", "parent"), is_text),
-    **dict.fromkeys(("parent_step", "children", "run", "since", "work"), is_text),
+    **dict.fromkeys(("session", "agent", "digest", "file", "branch", "directory", "parent"), is_text),
+    **dict.fromkeys(("code", "work"), is_commit),
+    **dict.fromkeys(("parent_step", "children", "run", "since"), is_text),
     "trees": is_trees,
     **dict.fromkeys(
         ("version", "python", "lock", "path", "nonce", "until", "topic", "line", "from", "carried"), is_text
@@ -380,10 +393,16 @@ def begun_with(run: Run, step: str) -> Mapping[str, Any]:
     """What the run's own tree was when the outermost branches began that a step is in; empty where that step works in it."""
     parts = step.split("/")
     for count in range(1, len(parts)):
-        trees = run.steps.get("/".join([*parts[:count], "trees#1"]))
-        result = trees.ended.said.get("result") if trees is not None and trees.ended is not None else None
-        if isinstance(result, dict) and all(is_short(result.get(key)) for key in ("head", "staged", "work")):
-            return result
+        if found := taken_by(run.steps.get("/".join([*parts[:count], "trees#1"]))):
+            return found
+    return {}
+
+
+def taken_by(step: RunStep | None) -> Mapping[str, Any]:
+    """What a step that takes a tree has taken; empty where that is none, or names anything but commits."""
+    result = step.ended.said.get("result") if step is not None and step.ended is not None else None
+    if isinstance(result, dict) and all(is_commit(result.get(key)) for key in OF_A_TREE):
+        return result
     return {}
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 
+from gitgate.context.desk import open_desk
+from gitgate.errors import NotAllowed
+from gitgate.flows.journal import begin_run
+from gitgate.flows.program import flow_of
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
@@ -95,3 +100,30 @@ def test_a_gate_from_before_a_crash_is_known_by_its_question(repo: Clone, cli: C
     cli("resume", run, code=8)
     assert [step["gate"] for step in cli("show", run, "--json", code=0).json["steps"]] == [own["id"]]
     assert len(waiting(cli)) == 2
+
+
+@pytest.mark.parametrize(
+    "file", ["{}/flows.py", "../../../../../../../../../../../../{}/flows.py", "link/flows.py"]
+)
+def test_a_run_loads_no_file_but_those_of_its_code(repo: Clone, file: str) -> None:
+    """Its journal names a commit of the protected branch, and a file of this machine that an agent may have written."""
+    repo.commit(**{"flows.py": DEPLOY})
+    outside = repo.path.parent / "outside"
+    outside.mkdir()
+    (outside / "flows.py").write_text(f"open({str(outside / 'ran')!r}, 'w').close()\n{DEPLOY}", "utf-8")
+    (repo.path / "link").symlink_to(outside)
+    repo.git("add", "link")
+    repo.git("commit", "-qm", "a link that leads out")
+    desk = open_desk(repo.path, dict(os.environ))
+    try:
+        named = file.format(str(outside).lstrip("/") if file.startswith("..") else outside)
+        held = begin_run(
+            desk, {"flow": "deploy", "file": named, "code": repo.git("rev-parse", "HEAD").strip()}
+        )
+        held.leave("released", reason="detached")
+        for now in (False, True):
+            with pytest.raises(NotAllowed, match="a file outside of its code"):
+                flow_of(desk, held.run, now=now)
+    finally:
+        desk.close()
+    assert not (outside / "ran").exists()

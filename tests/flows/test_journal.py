@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from gitgate.context.desk import Desk, open_desk
-from gitgate.errors import AmbiguousGate, BrokenRecord, Conflict, IllegalEvent, UnknownGate
+from gitgate.errors import AmbiguousGate, BadDocument, BrokenRecord, Conflict, IllegalEvent, UnknownGate
 from gitgate.flows import journal
 from gitgate.flows.journal import HeldRun, RunTaken, begin_run, find_run, load_run, stop_run, take_run
 from gitgate.model.states import RUN_STATES, RUN_TABLE
-from gitgate.record.runs import MOST_EVENTS, NEEDED, Run, RunEvent, dump_run_event, path_of
+from gitgate.record.runs import MOST_EVENTS, NEEDED, Run, RunEvent, dump_run_event, parse_run_event, path_of
 from gitgate.store.git.objects import BLOB, REGULAR, TreeEntry
 from gitgate.store.records.journal import Journals
 from gitgate.store.records.records import Signature
@@ -200,6 +200,31 @@ def written(desk: Desk, files: list[tuple[str, bytes]], *parents: str) -> str:
     records = desk.records
     entries = [TreeEntry(REGULAR, name.encode(), records.objects.write(BLOB, body)) for name, body in files]
     return records.write_commit(records.write_tree(entries), parents, BY, "forged\n")
+
+
+ID = "a" * 40
+OWN_TREE = {"line": ".", "head": ID, "staged": ID, "work": ID, "branch": "main"}
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ("waiting", {"trees": [OWN_TREE | {key: name}]})
+        for key in ("head", "staged", "work")
+        for name in ("main", "HEAD", "refs/heads/private", "a" * 39, f"{ID}\n")
+    ]
+    + [
+        ("waiting", {"trees": [OWN_TREE | {"branch": ["main"]}]}),
+        ("waiting", {"work": "private"}),
+        ("started", {"code": "main"}),
+    ],
+)
+def test_a_journal_names_commits_by_their_full_ids(event: str, said: dict[str, object]) -> None:
+    """A name is another commit in each clone: there it could be one that its owner has shown to nobody."""
+    plain = {"gates": [], "flow": "f", "nonce": "n", "trees": [OWN_TREE], "work": ID, "code": ID}
+    assert parse_run_event(dump_run_event(RunEvent(event, 1, AT, plain)), "journal").said == plain
+    with pytest.raises(BadDocument, match="|".join(said)):
+        parse_run_event(dump_run_event(RunEvent(event, 1, AT, plain | said)), "journal")
 
 
 def test_a_commit_with_another_file_is_refused(repo: Clone, held: HeldRun) -> None:
