@@ -4,6 +4,7 @@ there were, who sends it, and, for what changes something, that a page of ours s
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 import time
@@ -40,6 +41,7 @@ HEADERS = {
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 PATH = re.compile(rb"/|(?:/[A-Za-z0-9_-][A-Za-z0-9._-]{0,79}){1,4}")
 MOST_QUERY, MOST_BODY, MOST_FIELDS = 1000, 1_000_000, 500
+SENT_WITHIN = 15.0  # seconds for a request, and as many for the form in it
 FORM = "application/x-www-form-urlencoded"
 OPEN_PATHS = ("/login", "/s/")
 LINK = re.compile(r"/l/([A-Za-z0-9_-]{43})(?:/answer)?")
@@ -124,16 +126,16 @@ class WebAddress:
 
     @property
     def origin(self) -> str:
-        return self.url or f"http://{self.host}:{self.port}"
+        return as_browsers_say(self.url or f"http://{self.host}:{self.port}")
 
     @property
     def origins(self) -> frozenset[str]:
-        here = {f"http://{host}:{self.port}" for host in LOOPBACK}
+        here = {as_browsers_say(f"http://{host}:{self.port}") for host in LOOPBACK}
         return frozenset({*here, self.origin})
 
     @property
     def hosts(self) -> frozenset[str]:
-        return frozenset(urlsplit(one).netloc.lower() for one in self.origins)
+        return frozenset(urlsplit(one).netloc for one in self.origins)
 
     @property
     def cookie(self) -> str:
@@ -143,6 +145,12 @@ class WebAddress:
     @property
     def is_secure(self) -> bool:
         return self.origin.startswith("https:")
+
+
+def as_browsers_say(origin: str) -> str:
+    """In small letters, and without the port that its scheme has anyway: so it stands in `Origin`, and `Host` in it."""
+    origin = origin.lower()
+    return origin.removesuffix(":443" if origin.startswith("https:") else ":80")
 
 
 @dataclass
@@ -241,10 +249,14 @@ class WebGuard:
         """What a form that is shown to this visitor carries."""
         return self.logins.form_word(visitor.bound)
 
-    def is_ours(self, visitor: Visitor, fields: Mapping[str, list[str]]) -> bool:
-        """Whether a form that was sent is one that this visitor was shown."""
+    async def own_form(self, scope: Scope, receive: Receive, visitor: Visitor) -> dict[str, list[str]]:
+        """What was filled in in a form that this visitor was shown; UnfitBody where it is none."""
+        fields = await read_form(scope, receive)
         given = fields.get(FORM_WORD, [""])[0]
-        return hmac.compare_digest(given.encode(), self.form_word(visitor).encode())
+        if not hmac.compare_digest(given.encode(), self.form_word(visitor).encode()):
+            again = "this form is not of this login: open its page again, and send it from there"
+            raise UnfitBody(403, again)
+        return fields
 
     async def say(self, send: Send, status: int, words: str) -> None:
         body = self.refused(status, words)
@@ -283,7 +295,18 @@ async def read_form(scope: Scope, receive: Receive) -> dict[str, list[str]]:
     kinds = [word.decode("latin-1") for name, word in scope["headers"] if name == b"content-type"]
     if [kind.partition(";")[0].strip().lower() for kind in kinds] != [FORM]:
         raise UnfitBody(415, f"expected a form ({FORM})")
-    body = b""
+    try:
+        body = await asyncio.wait_for(read_body(receive), SENT_WITHIN)
+    except TimeoutError:
+        raise UnfitBody(408, "it took too long to arrive") from None
+    try:
+        return parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise UnfitBody(400, "that is no form") from None
+
+
+async def read_body(receive: Receive) -> bytes:
+    body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
@@ -292,8 +315,4 @@ async def read_form(scope: Scope, receive: Receive) -> dict[str, list[str]]:
         if len(body) > MOST_BODY:
             raise UnfitBody(413, "too large")
         if not message.get("more_body"):
-            break
-    try:
-        return parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
-    except ValueError:
-        raise UnfitBody(400, "that is no form") from None
+            return bytes(body)

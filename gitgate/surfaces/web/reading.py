@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...acts.answering import check_amendable
 from ...acts.reading import find_gate, what_became
@@ -28,6 +28,7 @@ from ...record.headline import Summary, by_pressure
 from ...render import shapes
 from ...render.letter import attached, conversation_part, outcome_part, requester, ways_to_answer, work_part
 from ...render.runs import run_shape
+from ...text.times import format_time
 
 NEEDS_ANSWER = ("awaiting", "failed", "stalled", "broken")
 SHOWN = (*NEEDS_ANSWER, "answered", "resuming")
@@ -37,6 +38,7 @@ MOST_LISTED = 2000
 MOST_RUNS = MOST_EVENTS = 200
 MOST_DIFF = 300_000
 CELLS = 10_000  # a browser breaks lines itself
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -69,23 +71,51 @@ class WaitingList:
     more: int = 0
 
 
-def read_list(world: WebWorld) -> WaitingList:
-    """Each gate once, the most pressing first."""
-    found: dict[str, ListedGate] = {}
+def gathered(world: WebWorld, read: Callable[[Desk], Sequence[T]]) -> tuple[list[tuple[T, str]], list[str]]:
+    """What `read` finds in each repository, with its name; and of those that cannot be read, why."""
+    found: list[tuple[T, str]] = []
     trouble = []
-    now = ""
     for place in world.places:
         try:
             desk = world.open_desk(place)
             try:
-                now = desk.now
-                shown = [one for one in list_gates(desk, Filter(all=True)) if one.state in SHOWN]
-                for one in own_word_last(desk, shown):
-                    found.setdefault(one.id, ListedGate(one, desk.repo.place.name))
+                found += [(one, desk.repo.place.name) for one in read(desk)]
             finally:
                 desk.close()
         except (GateError, OSError) as unreadable:
             trouble.append(f"{place.name}: {getattr(unreadable, 'message', unreadable)}")
+    return found, trouble
+
+
+def first_found(world: WebWorld, missing: GateError, find: Callable[[Desk], T]) -> T:
+    """What `find` gives in the first repository that has it. One that cannot be opened is in the way of no other."""
+    unread: GateError | None = None
+    for place in world.places:
+        try:
+            desk = world.open_desk(place)
+        except GateError as shut:
+            unread = shut
+            continue
+        try:
+            return find(desk)
+        except UnknownGate as absent:
+            missing = absent
+        finally:
+            desk.close()
+    raise unread or missing
+
+
+def read_list(world: WebWorld) -> WaitingList:
+    """Each gate once, the most pressing first."""
+
+    def shown(desk: Desk) -> list[Summary]:
+        return own_word_last(desk, [one for one in list_gates(desk, Filter(all=True)) if one.state in SHOWN])
+
+    listed, trouble = gathered(world, shown)
+    found: dict[str, ListedGate] = {}
+    for summary, repository in listed:
+        found.setdefault(summary.id, ListedGate(summary, repository))
+    now = format_time(world.clock())
     pressing = [found[one.id] for one in by_pressure(one.gate for one in found.values())]
     waiting = [one for one in pressing if one.gate.state in NEEDS_ANSWER and one.gate.later <= now]
     others = [one for one in pressing if one not in waiting]
@@ -139,20 +169,12 @@ class LetterShown:
 Json = Mapping[str, Any]
 
 
-def gathered(world: WebWorld, read: Callable[[Desk], Sequence[Json]]) -> list[tuple[Json, str]]:
-    """What `read` finds in each repository, with its name."""
-    found: list[tuple[Json, str]] = []
-    for place in world.places:
-        desk = world.open_desk(place)
-        try:
-            found += [(one, desk.repo.place.name) for one in read(desk)]
-        finally:
-            desk.close()
-    return found
+Named = list[tuple[Json, str]]
+"""Each with the name of its repository."""
 
 
-def read_runs(world: WebWorld) -> list[tuple[Json, str]]:
-    """Runs of flows, the youngest first; one that cannot be read is left to `git gate list --runs`."""
+def read_runs(world: WebWorld) -> tuple[Named, list[str]]:
+    """Runs of flows, the youngest first, and what could not be read; one that cannot be read is left to `git gate list --runs`."""
 
     def runs(desk: Desk) -> list[Json]:
         shown: list[Json] = []
@@ -164,47 +186,40 @@ def read_runs(world: WebWorld) -> list[tuple[Json, str]]:
             shown.append(run_shape(run, asked_at(desk, run.waits_for)))
         return shown
 
-    return sorted(gathered(world, runs), key=lambda one: str(one[0]["started"]), reverse=True)
+    found, trouble = gathered(world, runs)
+    return sorted(found, key=lambda one: str(one[0]["started"]), reverse=True), trouble
 
 
 def read_run(world: WebWorld, name: str) -> tuple[Json, str]:
     """One run with its steps."""
-    missing: GateError = UnknownGate(f"there is no run {name} here", hint="git gate list --runs --all")
-    for place in world.places:
-        desk = world.open_desk(place)
-        try:
-            return details_of(desk, find_run(desk, name)), desk.repo.place.name
-        except UnknownGate as absent:
-            missing = absent
-        finally:
-            desk.close()
-    raise missing
+    missing = UnknownGate(f"there is no run {name} here", hint="git gate list --runs --all")
+    return first_found(
+        world, missing, lambda desk: (details_of(desk, find_run(desk, name)), desk.repo.place.name)
+    )
 
 
-def read_trail(world: WebWorld) -> list[tuple[Json, str]]:
-    """What happened last, the newest first."""
-    found = gathered(world, lambda desk: events_of_all(desk)[:MOST_EVENTS])
-    return sorted(found, key=lambda one: str(one[0]["at"]), reverse=True)[:MOST_EVENTS]
+def read_trail(world: WebWorld) -> tuple[Named, list[str]]:
+    """What happened last, the newest first, and what could not be read."""
+
+    def events(desk: Desk) -> Sequence[Json]:
+        return events_of_all(desk)[:MOST_EVENTS]
+
+    found, trouble = gathered(world, events)
+    return sorted(found, key=lambda one: str(one[0]["at"]), reverse=True)[:MOST_EVENTS], trouble
 
 
 Fields = Mapping[str, list[str]]
 
 
-def with_gate(world: WebWorld, name: str, do: Callable[[Desk, Gate, bool], Any]) -> Any:
+def with_gate(world: WebWorld, name: str, do: Callable[[Desk, Gate, bool], T]) -> T:
     """What `do` gives for the gate in whichever repository has it."""
-    missing: GateError = UnknownGate(f"there is no gate {name} here", hint="git gate list --all")
-    for place in world.places:
-        desk = world.open_desk(place)
-        try:
-            try:
-                found = find_gate(desk, name)
-            except UnknownGate as absent:
-                missing = absent
-                continue
-            return do(desk, found.gate, found.archived)
-        finally:
-            desk.close()
-    raise missing
+    missing = UnknownGate(f"there is no gate {name} here", hint="git gate list --all")
+
+    def found(desk: Desk) -> T:
+        gate = find_gate(desk, name)
+        return do(desk, gate.gate, gate.archived)
+
+    return first_found(world, missing, found)
 
 
 def read_letter(desk: Desk, gate: Gate, archived: bool, who: str, fields: Fields) -> LetterShown:

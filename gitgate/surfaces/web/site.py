@@ -4,6 +4,7 @@ shown. Everything that a template is given is shown as text, neutral and escaped
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ...acts import remarks
 from ...acts.answering import Manner, Responded, respond
@@ -35,7 +37,7 @@ from ...model.gate import Gate
 from ...render.shapes import event_words
 from ...text.display import clip, neutral, one_line
 from ...text.times import ago, format_duration, parse_time
-from .guarding import UnfitBody, Visitor, WebAddress, WebGuard, WebProxies, read_form
+from .guarding import SENT_WITHIN, UnfitBody, Visitor, WebAddress, WebGuard, WebProxies
 from .live import MOST_STREAMS, LivePages
 from .reading import (
     REMARKS,
@@ -193,9 +195,10 @@ class WebSite:
 
     async def log_out(self, request: Request) -> Response:
         visitor = visitor_of(request)
-        fields = await read_form(request.scope, request.receive)
-        if not self.app.is_ours(visitor, fields):
-            return self.refusal(403, "that was sent by no page of ours", visitor=visitor)
+        try:
+            await self.app.own_form(request.scope, request.receive, visitor)
+        except UnfitBody as unfit:
+            return self.refusal(unfit.status, unfit.words, visitor=visitor)
         await run_in_threadpool(self.logins.end, visitor.session)
         return self.refusal(401, "you are logged out", "git gate serve --login")
 
@@ -217,8 +220,8 @@ class WebSite:
         return self.page("list", visitor_of(request), list=shown)
 
     async def runs_page(self, request: Request) -> Response:
-        runs = await run_in_threadpool(read_runs, self.world)
-        return self.page("runs", visitor_of(request), runs=runs)
+        runs, trouble = await run_in_threadpool(read_runs, self.world)
+        return self.page("runs", visitor_of(request), runs=runs, trouble=trouble)
 
     async def run_page(self, request: Request) -> Response:
         visitor = visitor_of(request)
@@ -229,8 +232,8 @@ class WebSite:
         return self.page("run", visitor, run=run, repository=repository)
 
     async def trail_page(self, request: Request) -> Response:
-        events = await run_in_threadpool(read_trail, self.world)
-        return self.page("trail", visitor_of(request), events=events)
+        events, trouble = await run_in_threadpool(read_trail, self.world)
+        return self.page("trail", visitor_of(request), events=events, trouble=trouble)
 
     async def letter_page(self, request: Request) -> Response:
         visitor = visitor_of(request)
@@ -315,12 +318,10 @@ class WebSite:
     ) -> Response:
         """What a form of a gate's page does, if it is one that this visitor was shown."""
         try:
-            fields = await read_form(request.scope, request.receive)
+            fields = await self.app.own_form(request.scope, request.receive, visitor)
         except UnfitBody as unfit:
-            return self.refusal(unfit.status, unfit.words, visitor=visitor)
-        if not self.app.is_ours(visitor, fields):
-            again = "this form is not of this login: look at the gate again, and answer there"
-            return self.refusal(403, again, visitor=visitor, again=page_of_gate(visitor, name))
+            again = page_of_gate(visitor, name)
+            return self.refusal(unfit.status, unfit.words, visitor=visitor, again=again)
         return await run_in_threadpool(record, visitor, name, fields)
 
     def record(self, visitor: Visitor, name: str, fields: Fields) -> Response:
@@ -438,6 +439,25 @@ def open_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
+class PatientProtocol(H11Protocol):
+    """Ends a connection that sends no whole request in time. uvicorn waits for a first one for ever, and takes so many at once:
+    whoever opened that many and sent nothing would keep everybody else out.
+    """
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)  # type: ignore[arg-type]
+        self.loop.call_later(SENT_WITHIN, self.end_if_silent, None)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self.loop.call_later(SENT_WITHIN, self.end_if_silent, self.cycle)
+
+    def end_if_silent(self, last: object) -> None:
+        """`last`: what it was answered last; it is another one as soon as the next request is there."""
+        if self.cycle is last:
+            self.transport.close()
+
+
 def serve_site(site: WebSite, listening: socket.socket, stopping: threading.Event) -> None:
     """Until told to stop. Nothing of a request is logged: an address may hold a login's word."""
     config = uvicorn.Config(
@@ -449,7 +469,7 @@ def serve_site(site: WebSite, listening: socket.socket, stopping: threading.Even
         server_header=False,
         lifespan="off",
         ws="none",
-        http="h11",
+        http=PatientProtocol,
         limit_concurrency=200,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=3,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -262,3 +264,18 @@ def test_looking_changes_nothing(alone: Seat, browser: FormBrowser, site: WebSit
     ):
         browser.get(path)
     assert alone.clone.refs() == before
+
+
+def test_a_repository_that_is_gone_is_in_the_way_of_no_other(
+    alone: Seat, site: WebSite, tmp_path: Path
+) -> None:
+    """The lists name it; what the others have is shown, and answered."""
+    gate = asked(alone, TEXT)
+    site.world = replace(site.world, places=[tmp_path / "gone", *site.world.places])
+    browser = FormBrowser(site).log_in()
+    for path in ("/", "/runs", "/trail"):
+        reply = browser.get(path)
+        assert (reply.status, "gone: " in reply.text) == (200, True), path
+    assert gate.id in browser.get("/trail").text
+    assert browser.answer(gate, q0_="yes").status == 303
+    assert "gone is not a directory" in browser.get("/g/2222222222").text

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
+import socket
 import stat
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -19,8 +22,10 @@ from gitgate.context.logins import NAME, Logins, RateLimit
 from gitgate.errors import Usage
 from gitgate.model.gate import Question
 from gitgate.questions.drafts import Draft
-from gitgate.surfaces.web.guarding import MOST_BODY, read_proxies
-from gitgate.surfaces.web.site import WebSite
+from gitgate.surfaces.web import guarding
+from gitgate.surfaces.web.guarding import MOST_BODY, WebAddress, read_form, read_proxies
+from gitgate.surfaces.web.site import WebSite, open_socket, serve_site
+from support import PATIENCE
 from support.resuming import Seat
 
 from .conftest import PORT, PROXY, FormBrowser, asked, made_site
@@ -123,6 +128,8 @@ def test_logging_out_ends_the_session_on_our_side(site: WebSite, browser: FormBr
     others = site.logins.form_word(other.cookies[f"gitgate-{PORT}"])
     assert browser.post("/logout", {"form": others}).status == 403
     own = site.logins.form_word(browser.cookies[f"gitgate-{PORT}"])
+    assert browser.post("/logout", {"form": own}, content_type="application/json").status == 415
+    assert browser.post("/logout", {"form": own, "x": "x" * MOST_BODY}).status == 413
     assert browser.post("/logout", {"form": own}).status == 401
     assert (browser.get("/").status, other.get("/").status) == (401, 200)
     Logins(site.logins.folder, site.logins.clock).end_all()
@@ -283,6 +290,16 @@ def test_half_a_proxy_is_none(header: str, trusted: str, words: str) -> None:
     assert read_proxies("", "") is None
 
 
+def test_an_address_is_compared_as_browsers_say_it(alone: Seat, tmp_path: Path) -> None:
+    """In small letters, without a port that is the usual one."""
+    site = made_site(alone, tmp_path / "logins", url="https://Gates.Example.org:443")
+    browser = FormBrowser(site, sent={"host": "gates.example.org"}).log_in()
+    gate = asked(alone, TEXT)
+    form = browser.get(f"/g/{gate.id}").form
+    assert browser.post(f"/g/{gate.id}/answer", {**form, "q0.": "yes"}, origin=URL).status == 303
+    assert "http://127.0.0.1" in WebAddress("127.0.0.1", 80).origins
+
+
 def test_a_gates_link_opens_that_gate_alone_for_one_answer(alone: Seat, site: WebSite) -> None:
     """Looking uses nothing up, so that a preview may look; an answer does, and what was no answer does not."""
     gate, other = asked(alone, TEXT), asked(alone, TEXT, title="Another one")
@@ -395,3 +412,38 @@ def test_a_login_outlives_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("gitgate.context.logins.write_private", no_room)
     now[0] += 3600
     assert logins.is_known(session)
+
+
+def test_a_form_that_does_not_arrive_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarding, "SENT_WITHIN", 0.01)
+
+    async def receive() -> MutableMapping[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    with pytest.raises(guarding.UnfitBody) as refused:
+        asyncio.run(read_form({"headers": [(b"content-type", guarding.FORM.encode())]}, receive))
+    assert refused.value.status == 408
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "said", [b"", b"GET / HTTP/1.1\r\n", b"GET /s/web.css HTTP/1.1\r\nHost: x\r\n\r\nGET"]
+)
+def test_who_sends_no_request_does_not_stay(
+    site: WebSite, monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    """As many connections as the server takes could be opened by anybody on this machine."""
+    monkeypatch.setattr("gitgate.surfaces.web.site.SENT_WITHIN", 0.2)
+    stopping = threading.Event()
+    with open_socket("127.0.0.1", 0) as listening:
+        serving = threading.Thread(target=serve_site, args=(site, listening, stopping))
+        serving.start()
+        try:
+            with socket.create_connection(listening.getsockname(), timeout=PATIENCE) as silent:
+                silent.sendall(said)
+                while silent.recv(65536):
+                    pass
+        finally:
+            stopping.set()
+            serving.join(PATIENCE)
