@@ -19,8 +19,9 @@ from ..store.remote.remote import tracking_base
 from . import OVERTAKEN, Sides, Synced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+    from threading import Event
 
 NEWS_TIMEOUT = 10  # seconds that a person waits who only wants to see one gate
 
@@ -109,6 +110,7 @@ def look_for_news(desk: Desk, known: Freshness, within: float) -> Freshness:
 
 NEWS_EVERY = 1.0
 NEWS_AT_MOST_EVERY = 60.0
+NEWS_POLL = 0.2
 
 
 @dataclass(frozen=False)
@@ -116,6 +118,7 @@ class RemoteNews:
     """News of one repository's remote for whoever stays: less often where it is slow, and much less where it is silent."""
 
     place: Path
+    every: float = NEWS_EVERY
     ask_at: float = 0.0
     pause: float = 0.0
     remote: bool = True
@@ -138,15 +141,28 @@ class RemoteNews:
             trouble = str(failed)
         took = monotonic() - begun
         if trouble:
-            self.pause = min(NEWS_AT_MOST_EVERY, max(4 * NEWS_EVERY, 2 * self.pause))
+            self.pause = min(NEWS_AT_MOST_EVERY, max(4 * self.every, 2 * self.pause))
         else:
-            self.pause = max(NEWS_EVERY, 2 * took)
+            self.pause = max(self.every, 2 * took)
         self.ask_at = monotonic() + self.pause
         if trouble == self.trouble:
             return ""
         self.trouble = trouble
         name = self.place.name
         return f"{name}: no news of its remote: {trouble}" if trouble else f"{name}: its remote answers again"
+
+
+def hear_news(
+    remotes: Sequence[RemoteNews], open_desk: Callable[[Path], Desk], say: Callable[[str], None], over: Event
+) -> None:
+    """Ask each remote whenever it is due, until the event: in a thread of its own, so that one that is slow holds up nothing."""
+    import time
+
+    while not over.wait(NEWS_POLL):
+        for one in remotes:
+            due = one.remote and not over.is_set() and time.monotonic() >= one.ask_at
+            if due and (words := one.hear(open_desk, time.monotonic)):
+                say(words)
 
 
 def bring_home(desk: Desk, remote: str) -> Synced:

@@ -25,7 +25,7 @@ from ...context.machine import (
     keep_listening,
 )
 from ...errors import GateError
-from ...exchange.syncing import RemoteNews
+from ...exchange.syncing import RemoteNews, hear_news
 from ...gates.listing import fingerprint
 from ...resumption.calls import hand_on, wake_due
 from ...store.git.repository import Repository
@@ -38,7 +38,7 @@ TELL_EVERY = 5.0
 
 @dataclass
 class WatchedPlace:
-    """A repository: how it looked when it was read, and the news of its remote. `held`: the lock of the desk there."""
+    """A repository: how it looked when it was read. `held`: the lock of the desk there."""
 
     place: Path
     repo: Repository | None = None
@@ -46,10 +46,6 @@ class WatchedPlace:
     read_at: float = float("-inf")
     held: int | None = None
     attend_at: float = 0.0
-    news: RemoteNews = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.news = RemoteNews(self.place)
 
 
 @dataclass
@@ -143,13 +139,4 @@ class InboxWatch:
             self.over.wait(TELL_EVERY)
 
     def hearing(self) -> None:
-        while not self.over.wait(POLL / 2):
-            for watched in self._watched:
-                news = watched.news
-                if news.remote and not self.over.is_set() and self.monotonic() >= news.ask_at:
-                    self.hear(watched)
-
-    def hear(self, watched: WatchedPlace) -> None:
-        """Ask its remote once."""
-        if words := watched.news.hear(self.open_desk, self.monotonic):
-            self.say(words)
+        hear_news([RemoteNews(place) for place in self.places], self.open_desk, self.say, self.over)

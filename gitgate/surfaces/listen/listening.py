@@ -18,6 +18,7 @@ from ...acts.answering import Manner, Responded, check_seen, closed_error, respo
 from ...context.desk import Desk, open_desk
 from ...context.machine import BEAT, keep_listening
 from ...errors import BadAnswer, Conflict, Failure, GateError, NotAllowed, Stale
+from ...exchange.syncing import RemoteNews, hear_news
 from ...gates.listing import Filter, list_gates, own_word_last
 from ...gates.recording import reload
 from ...model.gate import Gate, Question
@@ -48,7 +49,7 @@ POLL = 0.25
 LOOK_EVERY = 10.0  # deadlines pass, and nobody writes anything
 LOOK_EVERY_ELSEWHERE = 2.0
 STATUS_EVERY = 10.0
-HEAR_EVERY, SLOWEST_HEARING, WITHIN = 10.0, 300.0, 10.0
+HEAR_EVERY = 5.0  # it stays all day, and with many others
 # An answer that comes sooner was typed for something else: nobody reads so fast.
 SOONEST = 0.7
 ASIDE, AFTER_TROUBLE = 600.0, 60.0
@@ -94,8 +95,6 @@ class ListenedRepository:
     elsewhere: bool = False
     seen: str = ""
     next_look: float = 0.0
-    next_hearing: float = 0.0
-    hearing_every: float = HEAR_EVERY
     trouble: str = ""
 
     @property
@@ -589,37 +588,14 @@ def parts_of(gate: Gate, others: int, problem: str, kind: str) -> Iterator[str]:
 # What others share
 
 
-def hear_others(listener: QuestionListener, over: threading.Event, say: Callable[[str], None]) -> None:
-    """Beside the dialogs: what others asked and answered is fetched, in a bounded time, less often where nobody answers."""
-    from ...exchange.syncing import freshness, look_for_news
-
-    while not over.wait(POLL):
-        now = listener.monotonic()
-        for repository in listener.repositories:
-            if now < repository.next_hearing or over.is_set():
-                continue
-            try:
-                desk = open_desk(repository.place, repository.env)
-                try:
-                    known = freshness(desk)
-                    heard = look_for_news(desk, known, WITHIN) if known is not None else None
-                finally:
-                    desk.close()
-                trouble = heard.trouble if heard is not None else ""
-            except GateError as failed:
-                trouble = failed.message
-            if trouble and repository.hearing_every == HEAR_EVERY:
-                say(f"{repository.name}: {trouble}; tried again, less often")
-            repository.hearing_every = (
-                min(repository.hearing_every * 2, SLOWEST_HEARING) if trouble else HEAR_EVERY
-            )
-            repository.next_hearing = listener.monotonic() + repository.hearing_every
-
-
 @contextlib.contextmanager
 def hearing(listener: QuestionListener, say: Callable[[str], None]) -> Iterator[None]:
+    """Beside the dialogs what others asked and answered is fetched."""
     over = threading.Event()
-    beside = threading.Thread(target=hear_others, args=(listener, over, say), name="hearing")
+    env = listener.repositories[0].env
+    remotes = [RemoteNews(one.place, every=HEAR_EVERY) for one in listener.repositories]
+    how = (remotes, lambda place: open_desk(place, env), say, over)
+    beside = threading.Thread(target=hear_news, args=how, name="hearing")
     beside.start()
     try:
         yield

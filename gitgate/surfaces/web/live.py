@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import GateError
-from ...exchange.syncing import RemoteNews
+from ...exchange.syncing import RemoteNews, hear_news
 from ...gates.listing import fingerprint
 from .reading import WebWorld
 
@@ -66,11 +66,7 @@ class LivePages:
     def hearing(self) -> None:
         """Beside it, so that a remote that is slow holds up nothing of what happens on this machine."""
         remotes = [RemoteNews(place) for place in self.world.places]
-        while not self.over.wait(POLL / 2):
-            for one in remotes:
-                due = one.remote and time.monotonic() >= one.ask_at and not self.over.is_set()
-                if due and (words := one.hear(self.world.open_desk, time.monotonic)):
-                    self.note(words)
+        hear_news(remotes, self.world.open_desk, self.note, self.over)
 
     async def events(self, may_stay: Callable[[], bool]) -> AsyncIterator[str]:
         """As server-sent events: a number for whatever moved, as long as they may stay; a line now and then shows that it is there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from gitgate.cli.verbs.desk import world_of
 from gitgate.context.desk import open_desk
 from gitgate.context.machine import attentive_ones, begin_listening, end_listening
 from gitgate.document.values import replace
+from gitgate.exchange.syncing import RemoteNews
 from gitgate.gates.listing import fingerprint
 from gitgate.record.headline import Summary
 from gitgate.surfaces.desk.inbox import (
@@ -298,27 +300,23 @@ def test_the_repository_that_one_stands_in_comes_first(home: Path, tmp_path: Pat
 def test_a_silent_remote_is_said_once_and_asked_less_often(alone: Seat, tmp_path: Path) -> None:
     """When it answers again, that is said too."""
     alone.clone.git("remote", "add", "origin", str(tmp_path / "nowhere.git"))
-    said: list[str] = []
-    watch = InboxWatch([alone.clone.path], lambda _place: alone.desk, lambda _state: None, said.append)
-    (place,) = watch._watched
-    pauses = []
+    news = RemoteNews(alone.clone.path)
+    said, pauses = [], []
     for _ in range(3):
-        watch.hear(place)
-        pauses.append(place.news.pause)
-    assert len(said) == 1
+        said.append(news.hear(lambda _place: alone.desk, time.monotonic))
+        pauses.append(news.pause)
     assert "no news of its remote" in said[0]
+    assert said[1:] == ["", ""]
     assert pauses == sorted(set(pauses))
     alone.clone.git("init", "-q", "--bare", str(tmp_path / "nowhere.git"))
-    watch.hear(place)
-    assert said[1:] == [f"{alone.clone.path.name}: its remote answers again"]
-    assert place.news.pause < pauses[0]
+    again = news.hear(lambda _place: alone.desk, time.monotonic)
+    assert again == f"{alone.clone.path.name}: its remote answers again"
+    assert news.pause < pauses[0]
 
 
 def test_whoever_wants_no_news_asks_no_remote(alone: Seat, tmp_path: Path) -> None:
     alone.clone.git("remote", "add", "origin", str(tmp_path / "nowhere.git"))
     alone.clone.git("config", "gitgate.fresh", "0")
-    said: list[str] = []
-    watch = InboxWatch([alone.clone.path], lambda _place: alone.desk, lambda _state: None, said.append)
-    watch.hear(watch._watched[0])
-    assert said == []
-    assert not watch._watched[0].news.remote
+    news = RemoteNews(alone.clone.path)
+    assert news.hear(lambda _place: alone.desk, time.monotonic) == ""
+    assert not news.remote
