@@ -42,6 +42,38 @@ def test_a_quiet_sweep_writes_nothing(team: Team, forge: GitLabForge) -> None:
     assert [one for one in forge.asked if not one.startswith("GET ")] == []
 
 
+def test_a_quiet_look_takes_two_requests_a_gate(team: Team, forge: GitLabForge) -> None:
+    """Its notes and its status; a status for the merge request without one; who we are, and the merge requests."""
+    gates = 4
+    for number in range(gates):
+        team.agents.git("checkout", "-q", "-b", f"b{number}")
+        team.agents.git("commit", "-q", "--allow-empty", "-m", f"{number}")
+        team.agents.git("push", "-q", "origin", f"b{number}")
+        forge.open_merge(10 + number, f"b{number}", team.agents.git("rev-parse", "HEAD"))
+        team.ask(f"Which {number}?", show=False)
+    team.sweep()
+    forge.asked.clear()
+    team.sweep()
+    assert len(forge.asked) == 2 * gates + 1 + 2, forge.asked
+    assert all(one.startswith("GET ") for one in forge.asked)
+
+
+@pytest.mark.parametrize("word", ["LGTM", "approve"])
+def test_a_word_in_a_note_is_told_what_counts_once(team: Team, forge: GitLabForge, word: str) -> None:
+    """And not told the word that GitLab takes for its own."""
+    gate = team.ask("Deploy?", "--type", "approval")
+    team.sweep()
+    before = len(team.ours())
+    forge.write(THREAD, "ada", word)
+    team.sweep()
+    team.sweep()
+    told = team.ours()[before:]
+    assert team.gate(gate)["state"] == "awaiting"
+    assert len(told) == 1
+    assert "/answer yes" in told[0]
+    assert "/approve" not in told[0]
+
+
 def test_it_shows_no_command_that_gitlab_takes(team: Team, forge: GitLabForge) -> None:
     """GitLab obeys `/approve` itself and takes it away, so that another reply is shown, and counts."""
     gate = team.ask("Deploy?", "--type", "approval")
