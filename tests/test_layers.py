@@ -20,7 +20,9 @@ def found_in_the_house() -> list[Finding]:
 
 
 # A line that may stay although a rule forbids it: (module, rule) and the reason.
-ALLOWED: dict[tuple[str, str], str] = {}
+ALLOWED: dict[tuple[str, str], str] = {
+    ("flows/endings.py", "talk"): "an exit that a flow's own code makes is caught there; none is made",
+}
 
 # Loaded when they are used, never to list gates or to print help: each costs as much as all of the start-up.
 HEAVY = (

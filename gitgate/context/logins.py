@@ -57,6 +57,11 @@ class Logins:
             self._known, self._stamp = {}, (0, 0)
         return self._known
 
+    @property
+    def address(self) -> str:
+        """Where the desk was served last; empty where it never was, or no link leads there."""
+        return str(self.read().get("address", ""))
+
     @contextmanager
     def changing(self) -> Iterator[dict[str, Any]]:
         """What is there, to be changed while nobody else does; what is over is left out."""
@@ -121,12 +126,12 @@ class Logins:
 
     def new_link(self, gate: str, lasts: float = LINK_LASTS) -> str:
         """An address that opens this gate, for one answer, without a login; empty where no desk was served here."""
+        if not self.address:
+            return ""  # and nothing is written
         word = secrets.token_urlsafe(32)
         with self.changing() as known:
-            address = known.get("address", "")
-            if address:
-                known["links"][word_digest(word)] = {"gate": gate, "until": self.clock() + lasts}
-        return f"{address}/l/{word}" if address else ""
+            known["links"][word_digest(word)] = {"gate": gate, "until": self.clock() + lasts}
+        return f"{known['address']}/l/{word}"
 
     def forget_address(self) -> None:
         """From now on no link leads anywhere."""

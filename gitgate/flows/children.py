@@ -38,6 +38,7 @@ from .endings import (
     digest_of,
     error_from,
     error_of,
+    no_exit,
 )
 from .engine import Engine
 from .journal import HeldRun, RunTaken, begin_run, bring_run, folder_of, journals, load_run, take_run
@@ -135,7 +136,8 @@ def replayed(engine: Engine, call: Callable[[], Any]) -> Any:
     try:
         engine.check()
         with engine.replaying():
-            value = call()
+            with no_exit():
+                value = call()
             engine.check()
             engine.check_all_done()
         return engine.encoded("the flow's result", value)

@@ -7,8 +7,8 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -104,6 +104,22 @@ def loaded(module: str) -> Any:
     if module not in sys.modules:
         raise ImportError(module)
     return sys.modules[module]
+
+
+class FlowExited(RuntimeError):
+    """The flow's code called `sys.exit`, which is for the process; of a run it is an error like any other."""
+
+    hint = "a flow ends by return, or by gitgate.stuck(reason)"
+
+
+@contextmanager
+def no_exit() -> Iterator[None]:
+    """Around code of a flow. An exit that passed through would leave the run as if it still went on."""
+    try:
+        yield
+    except SystemExit as left:
+        said = "" if left.code is None else repr(left.code)
+        raise FlowExited(f"the code called sys.exit({said})").with_traceback(left.__traceback__) from None
 
 
 # how a flow ends, or is let go

@@ -48,6 +48,7 @@ from .endings import (
     digest_of,
     error_from,
     error_of,
+    no_exit,
     through_json,
 )
 from .journal import HeldRun
@@ -188,7 +189,8 @@ class Engine:
     def done(self, doing: Doing, act: Callable[[Doing], object]) -> Any:
         token = STEP.set(doing.id)
         try:
-            result = self.encoded(doing.id, act(doing))
+            with no_exit():
+                result = self.encoded(doing.id, act(doing))
         except Exception as failed:
             self.append("raised", step=doing.id, error=error_of(failed))
             raise

@@ -63,7 +63,7 @@ from ..record.runs import (
     said_of_claim,
 )
 from ..store.git.permissions import private_folder
-from ..store.git.refs import LEASES, RUNS, WORK
+from ..store.git.refs import LEASES, OPEN, RUNS, WORK
 from ..store.records.journal import PACK_AFTER, Journals
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.fetch import fetch_refs
@@ -96,9 +96,10 @@ def find_run(desk: Desk, given: str) -> Run:
         archived = load_archived_run(desk, word)
         if archived is not None:
             return archived
+        gate = bool(desk.refs.beginning(OPEN + word))
         raise UnknownGate(
-            f"there is no run {given} here",
-            hint="git gate list --runs --all   or first: git gate sync",
+            f"{given} is a gate here, and a run's id is wanted" if gate else f"there is no run {given} here",
+            hint=f"git gate list --runs --all   {f'the gate: git gate show {given}' if gate else 'or first: git gate sync'}",
         )
     return load_run(desk, found[0].removeprefix(RUNS))
 

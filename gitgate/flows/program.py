@@ -63,6 +63,7 @@ from .endings import (
     RunStuck,
     RunWaits,
     error_of,
+    no_exit,
 )
 from .engine import Engine, current
 from .journal import HeldRun, begin_run, folder_of, journals, load_run, take_run
@@ -617,7 +618,7 @@ def load_flow(file: Path, name: str) -> FlowFunction[..., Any]:
 def line_of(broken: Exception, file: Path) -> str:
     """Where in the file it went wrong, as far as that is known."""
     if isinstance(broken, SyntaxError):
-        return f", line {broken.lineno}"
+        return f", line {broken.lineno}" if broken.lineno else ""
     frame, found = broken.__traceback__, 0
     while frame is not None:
         found = frame.tb_lineno if frame.tb_frame.f_code.co_filename == str(file) else found
@@ -641,10 +642,10 @@ def load_module(file: Path) -> ModuleType:
         raise Usage(f"{file} is no Python file", hint="its name ends with .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    before = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # no file of ours in somebody's working tree
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # no file of ours in a working tree
     try:
-        spec.loader.exec_module(module)
+        with no_exit():
+            spec.loader.exec_module(module)
     except GateError:
         sys.modules.pop(name, None)
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import threading
 import time
 from collections import Counter
@@ -107,6 +108,38 @@ def test_a_caught_error_is_the_same_error_again(bench: FlowBench) -> None:
     answer(waits.id, bench, True)
     assert bench.again(catches, waits.id).value == "KeyError ('missing\\nline',)"
     assert tries == [1]
+
+
+def test_an_exit_in_a_flow_is_an_error_of_it(bench: FlowBench) -> None:
+    """In its body, in a step and in a branch: the run has failed and says why. It would else be left as if it went on."""
+
+    def leaves() -> None:
+        sys.exit(4)
+
+    @gitgate.flow
+    def body() -> None:
+        sys.exit("enough")
+
+    @gitgate.flow
+    def step() -> str:
+        try:
+            gitgate.step(leaves)
+        except RuntimeError as failed:
+            return str(failed)
+        return "no error"
+
+    @gitgate.flow
+    def branch() -> None:
+        gitgate.parallel(leaves, gitgate.now)
+
+    ended = bench.begin(body)
+    assert (ended.status, ended.reason) == ("failed", "the code called sys.exit('enough')")
+    assert bench.load(ended.id).state == "failed"
+    assert bench.begin(step).value == "the code called sys.exit(4)"
+    assert (bench.begin(branch).status, bench.begin(branch).reason) == (
+        "failed",
+        "the code called sys.exit(4)",
+    )
 
 
 def test_an_error_that_nobody_knows_is_named(bench: FlowBench) -> None:

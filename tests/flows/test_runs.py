@@ -313,6 +313,8 @@ def test_a_file_that_cannot_be_loaded_says_where(repo: Clone, cli: Command) -> N
         ("import gitgate\n1 +\n", "line 2: SyntaxError"),
         ("import gitgate\n\nundefined()\n", "line 3: NameError: name 'undefined'"),
         ("import nowhere_at_all\n", "line 1: ModuleNotFoundError"),
+        ("import sys\nsys.exit(3)\n", "line 2: FlowExited: the code called sys.exit(3)"),
+        ("\0", "broken.py cannot be loaded: SyntaxError"),
     ):
         repo.write("broken.py", code)
         assert why in cli("run", "broken.py", code=1).err
@@ -325,6 +327,7 @@ def test_a_run_goes_on_with_the_code_that_it_began_with(repo: Clone, cli: Comman
     code = "import gitgate\n@gitgate.flow\ndef says():\n    gitgate.pause('Go on?')\n    return {!r}\n"
     repo.write("says.py", code.format("before"))
     runs = [cli("run", "says.py", "--json", code=8).json["id"] for _ in range(2)]
+    assert f"git gate resume {runs[0]}" in cli("run", runs[0], code=2).err  # where a file's name is wanted
     repo.write("says.py", code.format("after"))
     for gate in cli("list", "--awaiting", "--json", code=0).json["gates"]:
         cli("respond", gate["id"], "--approve", code=0)

@@ -89,6 +89,9 @@ def test_no_git(repo: Clone, tmp_path: Path) -> None:
         Git(repo.path, NOWHERE).begin("version")
     with pytest.raises(Failure, match="is not a directory"):
         Git(tmp_path / "none", os.environ).text("version")
+    (tmp_path / "file").touch()
+    with pytest.raises(Failure, match="file is not a directory"):
+        Git(tmp_path / "file", os.environ).begin("version")
 
 
 def test_a_listing_that_breaks_off_is_no_short_listing(repo: Clone) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import queue
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -13,10 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
-from ...errors import Failure, GateError, Usage
+from ...errors import Failure, GateError, IllegalEvent, Usage
 from ...text.display import one_line
 from .. import exits
 from ..terminal.screen import Screen, read_duration, verb, where
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 SECRET = "GITGATE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
 LOOK = 0.5
+SWEEP = "15m"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @click.command("serve")
@@ -48,7 +52,7 @@ LOOK = 0.5
 @click.option(
     "--sweep",
     "every",
-    default="15m",
+    default=SWEEP,
     show_default=True,
     metavar="15m",
     help="How often to look for what was missed.",
@@ -83,6 +87,7 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool, 
     git gate serve --desk
     pip install 'git-gate[web]'
     """
+    refuse_together(desk_flags, every=every, page=page)
     if desk_flags["link"] is not None:
         return make_link(screen, desk_flags["link"])
     if desk_flags["log_out"] or desk_flags["login"]:
@@ -98,6 +103,24 @@ def serve_command(screen: Screen, host: str, port: int, every: str, page: bool, 
     return serve_webhooks(screen, host, port, every, page=page)
 
 
+ALONE = {"login": "--login", "log_out": "--log-out", "link": "--link ID"}
+
+
+def refuse_together(flags: dict[str, Any], *, every: str, page: bool) -> None:
+    """Flags of which one would be left undone without a word."""
+    alone = [flag for name, flag in ALONE.items() if flags[name] not in (None, False)]
+    beside = ["--desk"] if flags["pages"] else []
+    if len(alone) > 1 or (alone and beside):
+        raise Usage(
+            f"{' and '.join([*beside, *alone])} do not go together",
+            hint=f"one after the other: git gate serve {(beside or alone)[0]}   git gate serve {alone[-1]}",
+        )
+    if flags["pages"] and page:
+        raise Usage("--page is for webhooks, and --desk takes none", hint="git gate serve --desk")
+    if flags["pages"] and every != SWEEP:
+        raise Usage("--sweep is for webhooks, and --desk takes none", hint="git gate serve --desk")
+
+
 def serve_webhooks(screen: Screen, host: str, port: int, every: str, *, page: bool) -> int:
     from ...surfaces.forge.hosts.connect import connect, hooks_of
     from ...surfaces.forge.shown import markdown
@@ -106,6 +129,7 @@ def serve_webhooks(screen: Screen, host: str, port: int, every: str, *, page: bo
 
     desk = screen.desk()
     desk.refuse_agents("serve")
+    pause = read_duration(every, "--sweep", "5m")
     secret = screen.env.get(SECRET, "")
     if not secret:
         raise Usage(
@@ -116,7 +140,6 @@ def serve_webhooks(screen: Screen, host: str, port: int, every: str, *, page: bo
         raise Usage("--page is for this machine only", hint="--host 127.0.0.1, or no --page")
     connect(desk)  # what is missing is said now
     markdown()
-    pause = read_duration(every, "--every", "5m")
     receiver = Receiver(secret, Seen(desk.repo.state_dir / "webhooks"), hooks_of(desk))
     server = open_server(receiver, host, port, (lambda: what_waits(screen)) if page else None, screen.warn)
     address = f"http://{host}:{server.server_port}/"
@@ -245,36 +268,59 @@ def kept_logins(screen: Screen) -> Logins:
     return Logins(home, time.time)
 
 
+def no_desk() -> Failure:
+    return Failure("no desk was served here yet", hint="git gate serve --desk")
+
+
 def change_logins(screen: Screen, *, end: bool) -> int:
     """One more link, or an end to all logins; whether a desk is served at the moment or not."""
     logins = kept_logins(screen)
     if not end:
         screen.desk().refuse_agents("serve --login")
+        if not logins.address:
+            raise no_desk()
     if end:
         ended = logins.end_all()
         screen.emit("serve", {"ended": ended}, "")
         screen.say(f"ended: {ended} login{'' if ended == 1 else 's'}, and every link to log in")
         return exits.DONE
     word, address = logins.new_login()
-    if not address:
-        raise Failure("no desk was served here yet", hint="git gate serve --desk")
     link = f"{address}/login?token={word}"
     screen.emit("serve", {"address": address, "login": link}, link)
+    say_if_unserved(screen, address)
     return exits.DONE
+
+
+def say_if_unserved(screen: Screen, link: str) -> None:
+    """Where the desk was served on this machine and no longer is, the link leads nowhere until it is again."""
+    found = urlsplit(link)
+    if found.hostname not in LOOPBACK or not found.port:
+        return  # what a proxy leads to is not known here
+    try:
+        socket.create_connection((found.hostname, found.port), LOOK).close()
+    except OSError:
+        screen.warn(f"nobody serves there now: git gate serve --desk --port {found.port}")
 
 
 def make_link(screen: Screen, gate_id: str) -> int:
     """For a telephone, or somebody who may answer this one gate in your name."""
     from ...acts.reading import open_gate
+    from ...model.states import AWAITING
 
     desk = screen.desk()
     desk.refuse_agents("serve --link")
     gate = open_gate(desk, gate_id)
+    if gate.state != AWAITING:
+        raise IllegalEvent(
+            f"gate {gate.id} is {gate.state}: a link is for one that waits for an answer",
+            hint=f"git gate show {gate.id[:6]}",
+        )
     link = kept_logins(screen).new_link(gate.id)
     if not link:
-        raise Failure("no desk was served here yet", hint="git gate serve --desk")
+        raise no_desk()
     screen.emit("serve", {"gate": gate.id, "link": link}, link)
     screen.say(f"whoever has it may answer {gate.id} in your name, once, within a day")
+    say_if_unserved(screen, link)
     return exits.DONE
 
 
@@ -288,6 +334,7 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
     except ImportError as missing:
         raise Failure(f"the desk's pages need {missing.name}, which is not installed", hint=INSTALL) from None
     del jinja2, pygments, starlette, uvicorn
+    from ...surfaces.forge.webhook import cannot_listen
     from ...surfaces.web.guarding import WebAddress
     from ...surfaces.web.reading import WebWorld
     from ...surfaces.web.site import WebSite, open_socket, serve_site
@@ -301,9 +348,7 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
     try:
         listening = open_socket(host, port)
     except OSError as refused:
-        raise Failure(
-            f"nothing can listen on {host}:{port}: {refused.strerror}", hint="--port 0 takes a free one"
-        ) from refused
+        raise cannot_listen(host, port, refused) from refused
     with listening, stop_on_signal() as stopping:
         address = WebAddress(
             f"[{host}]" if ":" in host else host, listening.getsockname()[1], url.rstrip("/")
@@ -355,7 +400,7 @@ def proxies_at(screen: Screen, place: Path, host: str, url: str) -> WebProxies |
         raise Usage(
             f"--url {url}: expected an address without a path", hint="--url https://gates.example.org"
         )
-    if proxies is None and host not in ("127.0.0.1", "localhost", "::1"):
+    if proxies is None and host not in LOOPBACK:
         raise Usage(
             f"--host {host}: beyond this machine a proxy has to say who somebody is, and none is set",
             hint="git config gitgate.web.userHeader X-Forwarded-User   (from elsewhere without one: ssh -L 8577:127.0.0.1:8577 THIS-MACHINE)",

@@ -108,9 +108,10 @@ def test_command(screen: Screen, name: str | None) -> int:
     desk = screen.desk()
     desk.refuse_agents("notify test")
     book = load_addresses(desk)
+    chosen = recipients_named(book, name)
     tell_wrong(screen, book)
     tried = []
-    for one in recipients_named(book, name):
+    for one in chosen:
         screen.progress(f"telling {one.name}")
         try:
             send_test(desk, one)
@@ -127,6 +128,9 @@ def test_command(screen: Screen, name: str | None) -> int:
 def recipients_named(book: AddressBook, name: str | None) -> list[Recipient]:
     every = [*book.recipients, *book.elsewhere]
     if name is None:
+        if not book.recipients and book.unusable:
+            wrong = "; ".join(one.words for one in book.unusable)
+            raise Failure(f"{NOBODY}: {wrong}", hint=book.unusable[0].mend)
         if not book.recipients:
             raise Failure(NOBODY, hint="git config --global --add gitgate.notify desktop")
         return list(book.recipients)

@@ -15,7 +15,7 @@ from ...errors import Conflict, Failure, Usage
 from ...text.display import counted
 from .. import exits
 from ..process import stop_on_signal
-from ..terminal.screen import Screen, explain_alone, gate_argument, verb
+from ..terminal.screen import Screen, explain_alone, gate_argument, verb, verb_name
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
@@ -224,6 +224,11 @@ def worker_command(
     git gate worker --queue
     """
     if queue:
+        if directories or everywhere or most or once:
+            raise Usage(
+                "--queue looks at this machine and works at nothing: nothing goes beside it",
+                hint="git gate worker --queue",
+            )
         return queue_worker(screen)
     from ...resumption.pool import WorkerPlan, work_group
     from ...surfaces.notify.sending import telling
@@ -249,7 +254,11 @@ def known(screen: Screen, directories: tuple[str, ...], *, everywhere: bool) -> 
             raise Usage("no repository is known", hint="git gate init in each")
         return found
     here = Path(screen.directory) if screen.directory else Path.cwd()
-    return [here / directory for directory in directories] or [here]
+    places = [here / directory for directory in directories] or [here]
+    for place in places:
+        if not place.is_dir():
+            raise Failure(f"{place} is not a directory", hint=f"{verb_name()} DIR: one that is there")
+    return places
 
 
 @click.group("session", invoke_without_command=True)

@@ -57,6 +57,7 @@ def list_command(screen: Screen, **flags: Any) -> None:
 
         if not flags["runs"]:
             raise Usage("--active is about runs", hint="git gate list --runs --active")
+        refuse_beside_runs(flags)
         list_runs(screen, active=flags["active"], archived=flags["all_"])
         return
     if flags["everywhere"]:
@@ -78,6 +79,34 @@ def list_command(screen: Screen, **flags: Any) -> None:
     hand_stalled_on(screen, desk, found)
     tell_age(screen, desk, known)
     screen.say_once(desk)
+
+
+OF_GATES = {
+    "states": "--state",
+    "awaiting": "--awaiting",
+    "type_": "--type",
+    "branch": "--branch",
+    "pr": "--pr",
+    "mine": "--mine",
+    "asked_by": "--asked-by",
+}
+BESIDE_RUNS = {
+    "everywhere": ("--everywhere", "git gate -C DIR list --runs"),
+    "sync_": ("--sync", "git gate sync   then: git gate list --runs"),
+}
+
+
+def refuse_beside_runs(flags: dict[str, Any]) -> None:
+    """What would choose among gates chooses no run: a list that it left whole would look chosen."""
+    for name, flag in OF_GATES.items():
+        if flags[name]:
+            raise Usage(
+                f"{flag} is about gates, and --runs lists runs",
+                hint=f"git gate list --runs --active   or of gates: git gate list {flag}{'' if flags[name] is True else ' …'}",
+            )
+    for name, (flag, instead) in BESIDE_RUNS.items():
+        if flags[name]:
+            raise Usage(f"{flag} does nothing beside --runs", hint=instead)
 
 
 def gather(screen: Screen, desk: Desk, flags: dict[str, Any]) -> list[Summary]:

@@ -95,6 +95,7 @@ def run_command(
     desk = screen.desk(said=said)
     place, _, wanted = flow.partition(":")
     file = screen.start / place
+    refuse_begun(desk, flow, file)
     if protected:
         path, code, file = program.code_protected(desk, file)
     else:
@@ -107,6 +108,20 @@ def run_command(
     if detach:
         return detached(screen, program.leave_begun(found, args, kwargs, around, **started))
     return told(screen, around, lambda: program.begin_flow(found, args, kwargs, around, **started))
+
+
+def refuse_begun(desk: Desk, given: str, file: Path) -> None:
+    """The id of a run where a file is wanted: most likely it is to go on."""
+    if file.exists():
+        return
+    try:
+        run = run_of(desk, given)
+    except GateError:
+        return
+    raise Usage(
+        f"there is no file {file}; {given} is a run, which has begun",
+        hint=f"git gate resume {run.id}   anew from a step: git gate run {run.id} --from STEP",
+    )
 
 
 def refuse_beside_fork(

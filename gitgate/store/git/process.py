@@ -117,7 +117,7 @@ class Git:
                 timeout=timeout,
                 check=False,
             )
-        except FileNotFoundError as missing:
+        except (FileNotFoundError, NotADirectoryError) as missing:
             raise no_git(self.directory) from missing
         except subprocess.TimeoutExpired as late:
             raise GitFailed(f"git {args[0]} did not finish within {timeout:g} s", status=124) from late
@@ -156,7 +156,7 @@ class Git:
                 cwd=self.directory,
                 env=self.env,
             )
-        except FileNotFoundError as missing:
+        except (FileNotFoundError, NotADirectoryError) as missing:
             raise no_git(self.directory) from missing
 
     def records(self, *args: str, input: bytes = b"") -> Iterator[str]:

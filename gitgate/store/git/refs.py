@@ -304,7 +304,8 @@ class Tips:
         finally:
             self.close()
         if any(codes):
-            raise GitFailed(f"git failed to list the gates: exit {max(codes)}", status=max(codes))
+            code = next(filter(None, codes))  # below zero where a signal ended it
+            raise GitFailed(f"git failed to list the gates: exit {code}", status=code)
 
     def close(self) -> None:
         """Also before all was read: nobody waits for the rest."""

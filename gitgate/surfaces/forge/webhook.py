@@ -267,6 +267,15 @@ class Server(ThreadingHTTPServer):
             self.note(f"a request could not be answered: {trouble!r}")
 
 
+def cannot_listen(host: str, port: int, refused: OSError) -> Failure:
+    """What to give in place of the port that is taken, or of the address that this machine does not have."""
+    free = refused.errno in (errno.EADDRINUSE, errno.EACCES)
+    return Failure(
+        f"nothing can listen on {host}:{port}: {refused.strerror}",
+        hint="--port 0 takes a free one" if free else "--host takes an address of this machine: 127.0.0.1",
+    )
+
+
 def open_server(
     receiver: Receiver,
     host: str,
@@ -280,13 +289,7 @@ def open_server(
     try:
         server = Server((host, port), handler)
     except OSError as refused:
-        free = refused.errno in (errno.EADDRINUSE, errno.EACCES)
-        raise Failure(
-            f"nothing can listen on {host}:{port}: {refused.strerror}",
-            hint="--port 0 takes a free one"
-            if free
-            else "--host takes an address of this machine: 127.0.0.1",
-        ) from refused
+        raise cannot_listen(host, port, refused) from refused
     server.log = log
     return server
 

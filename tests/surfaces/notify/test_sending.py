@@ -357,6 +357,12 @@ def test_without_an_address_it_says_how_to_add_one(alone: Seat, cli: Command) ->
     where = alone.clone.path
     assert "git config --global --add gitgate.notify desktop" in cli.quick("notify", cwd=where, code=0).err
     assert "nobody is told" in cli.quick("notify", "test", cwd=where, code=1).err
+    alone.clone.git("config", "gitgate.notify", "carrier pigeon")
+    error = cli.quick("notify", "test", "--json", cwd=where, code=1).json["error"]
+    assert (
+        "nobody is told of gates from here: gitgate.notify is 'carrier…'; expected desktop"
+        in error["message"]
+    )
 
 
 def test_a_gate_that_was_stopped_is_not_told(alone: Seat, told: Told, tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ def test_the_commands_of_the_page(repo: Clone, cli: Command, served: Served) -> 
     assert (code, "Recorded: " in text) == (200, True)
     said = json.loads(cli.quick("check", gate, "--json", code=0).out)
     assert (said["answer"]["values"], said["answer"]["via"]) == ({"answer": "Postgres"}, "web")
-    another = json.loads(cli.quick("serve", "--login", "--json", code=0).out)["login"]
+    made = cli.quick("serve", "--login", "--json", code=0)
+    another = json.loads(made.out)["login"]
+    assert made.err == ""
     other = served.visit(another)
     assert [Visit(served.address).get("/")[0], other.get("/")[0]] == [401, 200]
     asks = cli.quick("ask", "And now?", "-q", code=0).line
@@ -51,6 +53,11 @@ def test_the_commands_of_the_page(repo: Clone, cli: Command, served: Served) -> 
     said_at_last = served.end()
     assert "token" not in said_at_last
     assert served.process.returncode == 0
+    port = served.address.rpartition(":")[2]
+    assert (
+        f"nobody serves there now: git gate serve --desk --port {port}"
+        in cli.quick("serve", "--login", code=0).err
+    )
 
 
 def test_it_listens_to_nobody_else(repo: Clone, cli: Command) -> None:
@@ -66,6 +73,12 @@ def test_it_listens_to_nobody_else(repo: Clone, cli: Command) -> None:
         "serve", "--desk", "--port", "0", "--url", "https://a.example/path", cwd=repo.path, code=2
     )
     assert "expected an address without a path" in said.err
+    said = cli.quick(
+        *("serve", "--desk", "--port", "0", "--url", "https://a.example", "--host", "192.0.2.99"),
+        cwd=repo.path,
+        code=1,
+    )
+    assert "--host takes an address of this machine" in said.err
 
 
 @pytest.mark.slow
