@@ -186,13 +186,15 @@ LINK = "{link}"
 
 def url_for(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasion) -> str | None:
     """What `notify.url` says of this gate. `{link}`: one that opens the gate at the desk that is served here, for one answer in
-    this person's name; for their own addresses alone, and none where there is nothing to answer.
+    this person's name; for their own addresses alone, and none where there is nothing to answer. Nor is there one on this
+    desktop: its words stand on a program's command line, which every account of the machine can read.
     """
     url = recipient.url.replace("{id}", gate.id)
     if LINK not in url:
         return url or None
     home = state_home(desk.settings.env)
-    if home is None or not recipient.target.own or occasion.event not in ASKING:
+    private = recipient.target.own and recipient.channel.kind != "desktop"
+    if home is None or not private or occasion.event not in ASKING:
         return None
     link = Logins(home, desk.clock).new_link(gate.id)
     return url.replace(LINK, link) if link else None

@@ -171,21 +171,28 @@ def test_title_who_age_and_the_command_are_said(alone: Seat, clock: Clock) -> No
 
 
 def test_a_link_to_ones_own_desk_opens_that_gate(alone: Seat) -> None:
-    """To an address of one's own, where a desk was served; else the command is said. What only tells has none."""
+    """To an address of one's own, where a desk was served; else the command is said. What only tells has none, and neither has
+    what every account of this machine can read.
+    """
     gate = asked(alone)
     command = f"git gate respond {gate.id[:6]}"
-    assert said(alone, gate, url="{link}")[1].endswith(command)
+    mine = replace(PLAIN, url="{link}", channel=CHANNELS["command"], target=Endpoint("tell-me"))
+
+    def told(recipient: Recipient) -> str:
+        return notification(alone.desk, recipient, gate, next(occasions(gate))).text
+
+    assert told(mine).endswith(command)
     home = state_home(os.environ)
     assert home is not None
     logins = Logins(home, alone.clock)
     logins.new_login("http://127.0.0.1:8577")
-    url = said(alone, gate, url="{link}")[1].rpartition("\n")[2]
+    url = told(mine).rpartition("\n")[2]
     assert url.startswith("http://127.0.0.1:8577/l/")
     assert logins.gate_of(url.rpartition("/")[2]) == gate.id
-    shared = replace(PLAIN, url="{link}", target=replace(PLAIN.target, own=False))
-    assert notification(alone.desk, shared, gate, next(occasions(gate))).text.endswith(command)
+    assert told(replace(mine, target=replace(mine.target, own=False))).endswith(command)
+    assert told(replace(PLAIN, url="{link}")).endswith(command)
     ended = replace(next(occasions(gate)), event="failed")
-    assert "/l/" not in notification(alone.desk, replace(PLAIN, url="{link}"), gate, ended).text
+    assert "/l/" not in notification(alone.desk, mine, gate, ended).text
 
 
 def test_how_much_is_said_is_set(alone: Seat) -> None:
