@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Vouched:
-    """Somebody whom a surface knows by their login, which surface that is, and when they said it there."""
+    """Somebody whom a surface knows by their login, which surface that is, and when they said it there. `sign`: False where the
+    key of this machine is a person's own, who signs nobody else's words.
+    """
 
     by: str
     login: str
     via: str
     at: str
+    sign: bool | None = None
 
 
 def comment(
@@ -105,7 +108,7 @@ def permit_remark(desk: Desk, gate: Gate, by: str, who: Vouched | None) -> Permi
     """Leave to end a gate or to change its terms; whom a surface names is judged by their login, as for an answer."""
     if who is None:
         return permit_change(desk, gate, by)
-    return permit(desk, gate, Who(who.by, login=who.login), SaidHow(who.at, who.via), sign=None)
+    return permit(desk, gate, Who(who.by, login=who.login), SaidHow(who.at, who.via), sign=who.sign)
 
 
 def record_remark(

@@ -334,6 +334,7 @@ class WebSite:
                 seen=first_of(fields, "seen") or "nothing",
                 amend=first_of(fields, "amend") == "1" and not visitor.link,
                 who=name_of_login(visitor.login) if visitor.login else None,
+                sign=False if visitor.login else None,  # the key here is not theirs
                 evidence=evidence_of_visit(visitor),
                 **self.delivery(desk),
             )
@@ -362,7 +363,7 @@ class WebSite:
         def act(desk: Desk, gate: Gate, _archived: bool) -> str:
             who = None
             if visitor.login:
-                who = remarks.Vouched(name_of_login(visitor.login), visitor.login, VIA, desk.now)
+                who = remarks.Vouched(name_of_login(visitor.login), visitor.login, VIA, desk.now, sign=False)
             if deed == "comment":
                 done = remarks.comment(desk, gate, text, via=VIA, who=who, seen=seen)
                 words = "your comment"

@@ -27,6 +27,8 @@ from gitgate.surfaces.web.guarding import MOST_BODY, WebAddress, read_form, read
 from gitgate.surfaces.web.site import WebSite, open_socket, serve_site
 from support import PATIENCE
 from support.resuming import Seat
+from support.signing import make_key, publish_policy
+from support.testbed.repositories import Clone
 
 from .conftest import PORT, PROXY, FormBrowser, asked, made_site
 
@@ -447,3 +449,25 @@ def test_who_sends_no_request_does_not_stay(
         finally:
             stopping.set()
             serving.join(PATIENCE)
+
+
+@pytest.mark.slow
+@pytest.mark.needs("ssh-keygen")
+def test_nobodys_key_signs_for_whom_a_proxy_names(bare: Clone, ann: Seat, tmp_path: Path) -> None:
+    """The desk runs as Ada, whose key is there. Bob's answer, or his word that it stops, would have her signature."""
+    key = make_key(tmp_path / "keys", "ada", "ada@example.org")
+    publish_policy(
+        bare,
+        "policy:\n  people:\n    ada: {email: ada@example.org}\n    bob: {login: bob@example.org}\n"
+        "  who: [ada, bob]\n  require_signed: true\n",
+        signers=key.line,
+    )
+    ann.clone.git("fetch", "-q", "origin")
+    key.used_by(ann.clone)
+    site, gate = behind(ann, tmp_path / "logins"), asked(ann, TEXT)
+    bob = through(site, "bob@example.org")
+    form = bob.get(f"/g/{gate.id}").form
+    for deed, said in (("answer", {"q0.": "yes"}), ("stop", {"text": "not now"})):
+        reply = bob.post(f"/g/{gate.id}/{deed}", {**form, **said}, origin=URL)
+        assert (reply.status, "sign" in reply.text) == (403, True)
+    assert ann.now(gate).state == "awaiting"
