@@ -215,13 +215,13 @@ class PlumbingObjects:
         self.held_bytes = 0
 
     def read(self, oid: str) -> tuple[str, bytes]:
-        check_oid(oid)  # git would resolve any name, and a newline in it would shift every later answer
+        if oid in self.held:
+            return self.held[oid]
         if self.waiting and oid in self.waiting:
             return self.waiting[oid]
         if oid in self.known:
             return self.known.pop(oid)
-        if oid in self.held:
-            return self.held[oid]
+        check_oid(oid)  # git would resolve any name, and a newline in it would shift every later answer
         self.asked += 1
         if self.asked == MANY_READS:
             self.second = self.library()
