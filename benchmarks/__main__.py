@@ -1,6 +1,7 @@
 """Benchmarks: `python -m benchmarks [ROW…] [--json]` measures and prints; exit 1 when a row is over its limit.
 
 `python -m benchmarks scale` and `python -m benchmarks simulation` are commands of their own: what many machines and many gates cost.
+So is `python -m benchmarks peers`: other programs beside ours.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ def main() -> int:
         from . import simulation
 
         return simulation.main(sys.argv[2:])
+    if sys.argv[1:2] == ["peers"]:
+        from . import peers
+
+        return peers.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "rows", nargs="*", metavar="ROW", help=f"which to measure: {', '.join(ROWS)} (default: all)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.peers import PEERS
 from benchmarks.simulation import Costs, Plan, Result, figures, play
 
 TOP = Path(__file__).parents[1]
@@ -112,3 +114,60 @@ def test_scale_is_measured() -> None:
     (verbs,) = (lines for title, lines in tables.items() if ", loose refs" in title)
     assert {"list", "ask, and push", "sync, nothing new here"} <= {line[0] for line in verbs}
     assert any("reftable" in title for title in tables)
+
+
+# Keeps a file for each thing, as the program of this name does, and says what the benchmark reads.
+TICKETS = """#!/bin/sh
+mkdir -p .tickets
+case "$1" in
+create) number=$(ls .tickets | wc -l); echo "$2" >".tickets/t-$number"; echo "t-$number" ;;
+ready) cat .tickets/* ;;
+show) cat ".tickets/$2" ;;
+add-note) [ -f ".tickets/$2" ] && echo "$3" >>".tickets/$2" ;;
+*) exit 2 ;;
+esac
+"""
+
+
+def measured_beside(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
+    place = folder / "tk"
+    place.write_text(program)
+    place.chmod(0o755)
+    command = [sys.executable, "-m", "benchmarks", "peers", "--json", "--sizes", "1,4", "--rounds", "1"]
+    path = f"{folder}:/usr/bin:/bin"
+    return subprocess.run(
+        command, cwd=TOP, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_programs_beside_ours(tmp_path: Path) -> None:
+    """One that is on PATH has a column, and a table for each size; one that is not is named, with how to get it."""
+    said = measured_beside(tmp_path, TICKETS)
+    assert said.returncode == 0, said.stderr
+    found = json.loads(said.stdout)
+    assert [table["heads"][:2] for table in found["tables"]] == [
+        [f"{size} things each", "git gate"] for size in (1, 4)
+    ]
+    for table in found["tables"]:
+        column = table["heads"].index("tk")
+        lines = {line[0]: line[column] for line in table["lines"]}
+        assert lines.pop("list, cold") == "-"  # It keeps no cache.
+        assert len(lines) == 5
+        assert all(figure > 0 for figure in lines.values())
+    measured = found["tables"][0]["heads"][2:]
+    assert {*measured, *found["absent"]} == {peer.name for peer in PEERS}
+    assert all(found["absent"].values())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_program_beside_ours_that_does_something_else(tmp_path: Path) -> None:
+    """No figure is given for what made nothing, or failed."""
+    said = measured_beside(tmp_path, TICKETS.replace('; echo "t-$number"', ""))
+    assert said.returncode == 1
+    assert "tk created something and printed no id" in said.stderr
+    said = measured_beside(tmp_path, TICKETS.replace('cat ".tickets/$2"', "exit 3"))
+    assert said.returncode == 1
+    assert "tk show t-0: exit 3" in said.stderr
