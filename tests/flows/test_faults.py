@@ -359,7 +359,7 @@ def family_of(bench: FlowBench, roots: Sequence[Run]) -> Family:
 
 def driven(bench: FlowBench, flow: Any, seed: int, faults: Faults) -> list[Run]:
     """To its end, through its crashes: the run, and those in which it started afresh."""
-    last: BaseException | None = None
+    last: object = None
     others = threading.enumerate()
     for _ in range(400):
         runs = [bench.load(ref[15:]) for ref in bench.clone.refs("refs/hitl/runs")]
@@ -376,6 +376,7 @@ def driven(bench: FlowBench, flow: Any, seed: int, faults: Faults) -> list[Run]:
         except (Crash, Conflict) as died:
             last = died
         else:
+            last = ended
             faults.driving = False
             answer_all(ended.gates)
         faults.driving = False
