@@ -264,7 +264,7 @@ def asks_itself(process: Process) -> str:
 def script_of(words: Sequence[str]) -> str:
     """The script that a shell runs, or the shell where somebody types into it; empty where it runs one line for somebody."""
     shell, *rest = words
-    skip = False
+    own, skip = Path(shell).name.lstrip("-"), False
     for word in rest:
         if skip or word in WITH_VALUE:
             skip = not skip
@@ -272,8 +272,9 @@ def script_of(words: Sequence[str]) -> str:
             if "c" in word[1:] and not word.startswith("--"):
                 return ""
         else:
-            return Path(word if word != "-" else shell).name
-    return Path(shell).name.lstrip("-")
+            # One that is read from a pipe, as of `bash <(…)`, has a number for its name.
+            return own if word == "-" or word.startswith(("/dev/fd/", "/proc/")) else Path(word).name
+    return own
 
 
 def plain_program(program: str) -> str:

@@ -45,6 +45,8 @@ def test_a_programs_name_as_a_part_of_an_agents(named: str, shown: str) -> None:
         ("bash", "bash -i", "bash"),
         ("bash", "bash --rcfile x", "bash"),
         ("sh", "sh -", "sh"),
+        ("bash", "bash /dev/fd/63 x", "bash"),
+        ("sh", "sh /proc/self/fd/3", "sh"),
         ("sh", "", ""),
         ("git", "git gate ask x", ""),
         ("timeout", "timeout 3 git gate ask x", ""),
