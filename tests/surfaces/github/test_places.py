@@ -290,6 +290,7 @@ def test_gitea_is_spoken_to_at_its_plain_address(tea: Team, monkeypatch: pytest.
     tea.agents.git("config", "gitgate.forgeAt", "http://git.example.org:3000/team/project")
     refused = tea.cli.quick("github", "sweep", cwd=tea.agents.path, code=1)
     assert "git.example.org:3000 is not https: a token would travel in the open" in refused.err
+    assert "git config gitgate.forgeApi https://HOST/api/v1" in refused.err
 
 
 def test_giteas_webhook_is_read(tea: Team, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
+from ....context.remotes import API_ENDS
 from ....errors import Failure
 from ....text.display import one_line
 from ....version import VERSION
@@ -267,7 +268,8 @@ class Web:
 
 def refuse_unsafe(base: str) -> None:
     """Whoever wrote a password into the address finds it in no error: nothing but the host is shown, here and later."""
-    hint = "git config gitgate.forgeApi https://HOST/api/v3"
+    end = next((one for one in API_ENDS if base.rstrip("/").endswith(one)), API_ENDS[0])
+    hint = f"git config gitgate.forgeApi https://HOST{end}"
     try:
         scheme, host, _ = origin(base)
     except ValueError:
