@@ -6,7 +6,10 @@ runs `git gate resume GATE` in a clone: the claim in Git decides who acts, so th
 
 from __future__ import annotations
 
+import os
+
 from ..agents import without_caller
+from ..config import Settings
 from ..errors import Failure, Usage
 from ..store.git.programs import tell_program
 from ..text.display import one_line
@@ -21,13 +24,25 @@ class CommandRunner:
 
     def start(self, order: Order) -> str:
         """Run it once for each gate; what it printed last, which is where to look."""
-        program = order.settings.text("runnerCommand")
-        if not program:
-            raise Usage(
-                "no program is set that hands out answers",
-                hint="git config gitgate.runnerCommand 'PROGRAM ARG…'   (called with GATE ADDRESS COMMIT)",
-            )
+        program = handing_program(order.settings)
         return [hand_out(order, program, one) for one in order.answered][-1]
+
+
+def handing_program(settings: Settings) -> str:
+    """What is set; Usage where nothing is, or a file that nobody can start."""
+    program = settings.text("runnerCommand")
+    if not program:
+        raise Usage(
+            "no program is set that hands out answers",
+            hint="git config gitgate.runnerCommand 'PROGRAM ARG…'   (called with GATE ADDRESS COMMIT)",
+        )
+    first = program.split(maxsplit=1)[0]
+    if first.startswith("/") and not os.access(first, os.X_OK):
+        raise Usage(
+            f"gitgate.runnerCommand: {first} is not there, or may not be started",
+            hint="git config gitgate.runnerCommand 'PROGRAM ARG…'",
+        )
+    return program
 
 
 def hand_out(order: Order, program: str, one: AnsweredGate) -> str:

@@ -281,6 +281,25 @@ def replaced_objects(desk: Desk) -> Iterator[Finding]:
         yield Finding("replaced objects", WRONG, words, "git for-each-ref refs/replace")
 
 
+def handing_out(desk: Desk, runner: str) -> Iterator[Finding]:
+    """Answers go to a program or a queue: what is missing would else be found in the hook's log alone."""
+    from ..runners.celery import make_app
+    from ..runners.command import handing_program
+
+    try:
+        if runner == "celery":
+            make_app(desk.settings)
+        else:
+            handing_program(desk.settings)
+    except GateError as missing:
+        yield Finding("runner", WRONG, f"no answer can be handed out: {missing.message}", missing.hint)
+    else:
+        yield Finding("runner", GOOD, f"answers are handed out (gitgate.runner {runner})")
+    if desk.repo.bare and not desk.settings.text("runnerAddress"):
+        words = f"whoever is to act is told {desk.repo.place}, which only this machine has"
+        yield Finding("runner address", MISSING, words, "git config gitgate.runnerAddress ssh://HOST/PATH")
+
+
 def consent(desk: Desk) -> Iterator[Finding]:
     init = "git gate init --server" if desk.repo.bare else "git gate init"
     if not desk.settings.flag("initialised"):
@@ -294,6 +313,10 @@ def consent(desk: Desk) -> Iterator[Finding]:
             "publish work", GOOD if goes else MISSING, words, "" if goes else "git gate init --publish-work"
         )
     runs = desk.settings.flag("resumeHere")
+    runner = desk.settings.text("runner")
+    if runs and runner in ("command", "celery"):
+        yield from handing_out(desk, runner)
+        return
     words = "an answer starts its agent on this machine" if runs else "no agent is started here by itself"
     yield Finding("resume here", GOOD if runs else MISSING, words, "" if runs else f"{init} --resume")
 

@@ -485,6 +485,10 @@ def test_the_machine_says_what_it_would_run(broker: str, cli: Command, tmp_path:
     assert "hunter2" not in cli.quick("worker", "--queue", "--json", cwd=tmp_path).out
     assert "'codex' is no rule" in setting("route", "codex")
     assert "no repository is named" in setting("repositories", "")
+    run_git("config", "--global", "--unset-all", "gitgate.queue.broker", cwd=tmp_path)
+    assert (
+        "git config --global gitgate.queue.broker" in cli.quick("worker", "--queue", cwd=tmp_path, code=2).err
+    )
 
 
 def test_the_page_sets_a_worker_up(broker: str, cli: Command, tmp_path: Path) -> None:

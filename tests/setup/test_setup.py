@@ -154,6 +154,27 @@ def test_the_doctor_names_what_mends_it(ann: Clone, cli: Command) -> None:
     assert set(found_then.values()) == {"good"}
 
 
+@pytest.mark.slow
+def test_the_doctor_sees_what_hands_out_no_answer(bare: Clone, cli: Command) -> None:
+    """On a server whose answers go to a program: without one, with one that is not there, and with one."""
+    cli.quick("init", "--server", cwd=bare.path, code=0)
+    bare.git("config", "gitgate.runner", "command")
+    for program, said in (
+        ("", "no program is set that hands out answers"),
+        ("/nowhere/job x", "/nowhere/job is not there, or may not be started"),
+    ):
+        if program:
+            bare.git("config", "gitgate.runnerCommand", program)
+        found = cli.quick("doctor", cwd=bare.path, code=1).out
+        assert (said in found, "git config gitgate.runnerAddress" in found) == (True, True)
+        assert "starts its agent on this machine" not in found
+    bare.git("config", "gitgate.runnerCommand", "/bin/true")
+    bare.git("config", "gitgate.runnerAddress", "ssh://git@git.example.org/srv/project.git")
+    found = cli.quick("doctor", cwd=bare.path, code=0).out
+    assert "answers are handed out (gitgate.runner command)" in found
+    assert "runner address" not in found
+
+
 def test_the_doctor_refuses_mirrors(ann: Clone, cli: Command) -> None:
     """A mirror clone overwrites gates with every fetch, and a push mirror deletes others' with every push."""
     ann.git("config", "remote.origin.mirror", "true")

@@ -174,6 +174,11 @@ def queue_worker(screen: Screen) -> int:
     from ...runners.celery import QUEUE, broker_answers, make_app, read_addresses, read_routes
 
     settings = machine_settings(screen.env)
+    if not settings.text("queue.broker"):
+        raise Usage(
+            "no broker is set for the workers of this account; they read no repository's configuration",
+            hint="git config --global gitgate.queue.broker redis://HOST:6379/0",
+        )
     app = make_app(settings)
     addresses = read_addresses(settings)
     if not addresses:
