@@ -35,11 +35,11 @@ from .errors import IllegalEvent, Usage
 from .flows import program
 from .flows.agents import AgentRun, Before
 from .flows.checking import ReplayedRun, export, replay, with_children
-from .flows.endings import FlowEnding, error_from
+from .flows.endings import FlowEnding, error_from, said_of_input
 from .flows.engine import Engine
 from .flows.journal import HeldRun, load_run, signal_run, take_run
 from .flows.lines import Doing
-from .flows.program import FlowFunction, Surroundings, called, said_of_input, start_run
+from .flows.program import FlowFunction, Surroundings, called, start_run
 from .flows.terms import FlowTerms
 from .gates.agency import AgentStart
 from .model.gate import Gate, Question
@@ -356,9 +356,7 @@ class Stage:
         given, before = held.run.started.said["given"], set(threading.enumerate())
         around = Surroundings(self.desk, prepare=lambda engine: self.cast_in(engine, cast))
         try:
-            return program.play(
-                held, around, flow.terms, lambda: called(flow.function, given["args"], given["kwargs"])
-            )
+            return program.play(held, around, flow.terms, lambda: flow.call(given))
         except Crash:
             # A process takes its threads with it; here each ends when it next looks at its run.
             until = time.monotonic() + THREADS_END_WITHIN

@@ -23,15 +23,17 @@ from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from ..errors import Usage
-from ..flows.agents import AgentSignal, run_agent, signal_from
+from ..flows.agents import AgentFailed, AgentSignal, run_agent, signal_from
 from ..flows.branches import first_error, first_of, in_parallel
 from ..flows.branches import soon as soon_of
-from ..flows.endings import RunAgain, RunStuck, digest_of
+from ..flows.endings import RunAgain, RunStuck, digest_of, returned, said_of_input
 from ..flows.engine import current, need_engine
 from ..flows.lines import BRANCH, STEP, Doing
-from ..flows.program import FlowFunction, as_flow, called, said_of_input
-from ..flows.steps import coming_id, do_step, receive_next, returned, sleep_until, with_tries
+from ..flows.program import FlowFunction, as_flow, called
+from ..flows.steps import coming_id, do_step, receive_next, sleep_until, with_tries
 from ..flows.terms import terms_of
+from ..text.display import one_line
+from ..text.secrets import redact
 from ..text.times import parse_duration, parse_time
 from .interactive import model_of
 from .terms import seconds
@@ -104,7 +106,13 @@ def run(
     model = model_of(output)
     if model is None:
         return signal
-    return AgentSignal(**{**vars(signal), "output": model.model_validate(signal.output)})
+    try:
+        return AgentSignal(**{**vars(signal), "output": model.model_validate(signal.output)})
+    except ValueError as unfit:
+        raise AgentFailed(
+            f"agent {agent} said no {model.__name__}: {one_line(str(unfit), 500)}",
+            hint=f"have its prompt name the fields that {model.__name__} has, in an object that ends its words",
+        ) from unfit
 
 
 def step(
@@ -233,14 +241,19 @@ def workdir() -> Path:
 def branch_of(work: Work) -> Callable[[], Any]:
     if callable(work):
         return lambda: called(work, (), {})
-    name, prompt = (work, None) if isinstance(work, str) else work
-    return lambda: run(name, prompt)
+    named: Any = (work, None) if isinstance(work, str) else work
+    if not (isinstance(named, tuple) and len(named) == 2 and isinstance(named[0], str)):
+        raise Usage(
+            f"a branch is an agent's name, a name and a prompt, or a function; found {work!r}",
+            hint='gitgate.parallel(("coder", "fix a"), "reviewer", check)',
+        )
+    return lambda: run(*named)
 
 
 def stuck(reason: str = "") -> NoReturn:
     """End the run: it cannot go on. The reason is what `git gate list --runs` shows."""
     engine = need_engine("stuck")
-    ended = RunStuck(reason or "no reason was given")
+    ended = RunStuck(redact(reason, engine.secrets) or "no reason was given")
     ended.refused = bool(engine.extra.get("refused"))
     raise engine.broken_by(ended)
 

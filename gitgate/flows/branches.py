@@ -104,7 +104,7 @@ class Race:
     def one(self, number: int) -> Any:
         token = STEP.set("")
         try:
-            value = self.engine.encoded(f"{self.id}/{number}", self.branches[number]())
+            value = self.engine.encoded(f"the result of step {self.id}/{number}", self.branches[number]())
             self.engine.check_all_done()
         finally:
             STEP.reset(token)

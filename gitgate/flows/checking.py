@@ -26,7 +26,7 @@ from .children import desk_of_run, recorded_run, replayed
 from .endings import Diverged, FlowEnds
 from .engine import Engine
 from .journal import HeldRun, find_run
-from .program import FlowFunction, called, load_flow
+from .program import FlowFunction, load_flow
 
 EXPORT = "refs/gitgate/+export/"
 BUNDLE = ".bundle"
@@ -96,7 +96,7 @@ def replay_run(desk: Desk, flow: FlowFunction[..., Any], recorded: Run) -> Repla
     unheld: Any = None
     engine = Engine(RecordedRun(desk, recorded, unheld), desk, flow.terms)
     given = recorded.started.said["given"]
-    return compared(engine, recorded, lambda: called(flow.function, given["args"], given["kwargs"]))
+    return compared(engine, recorded, lambda: flow.call(given))
 
 
 def compared(engine: Engine, recorded: Run, call: Callable[[], Any]) -> ReplayedRun:

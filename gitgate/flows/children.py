@@ -22,7 +22,7 @@ from ..gates.archived import load_archived_run
 from ..gates.leases import boottime
 from ..gates.starting import began_here, note_begun
 from ..model.states import AWAITING, STOPPING
-from ..record.runs import FLOW, STARTED, Run, RunEvent, RunStep, dump_run_event, run_id
+from ..record.runs import FLOW, STARTED, Run, RunEvent, RunStep, dump_run_event, run_id, words_of_error
 from ..store.git.refs import RUNS
 from .agents import RunStalled
 from .endings import (
@@ -169,7 +169,7 @@ class FlowStep:
                 hint="call it from a flow further up, or end that one by gitgate.again(…)",
             )
         doing, known = engine.next_step(FLOW, self.flow)
-        given = engine.encoded(doing.id, self.given)
+        given = engine.encoded(f"the input of step {doing.id}", self.given)
         digest = {"digest": digest_of(given)}
         if known is not None:
             engine.check_drift(known, digest, fatal=False)
@@ -261,7 +261,7 @@ class FlowStep:
         """What it came to is what this step did."""
         engine = self.engine
         if ended.status == "completed":
-            value = engine.encoded(doing.id, ended.value)
+            value = engine.encoded(f"the result of step {doing.id}", ended.value)
             engine.append("done", step=doing.id, result=value)
             return value
         if ended.status == "failed":
@@ -334,7 +334,7 @@ def as_it_ended(run: Run) -> FlowEnding:
     error = said.get("error") or {}
     return FlowEnding(
         *(run.id, run.state, said.get("result")),
-        reason=str(said.get("reason") or error.get("message") or ""),
+        reason=words_of_error(error) if error else str(said.get("reason") or ""),
         error=error,
         refused=bool(said.get("refused")),
         next=str(said.get("next") or ""),

@@ -7,11 +7,12 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from ..errors import Failure, GateError, Usage
 from ..record.runs import MOST_RESULT
@@ -21,30 +22,68 @@ MOST_MESSAGE = 10_000
 OURS = __name__.partition(".")[0]
 
 
-def through_json(step: str, value: object, secrets: Collection[str]) -> Any:
-    """A result as replay will give it: after its way through JSON, the first time as well."""
+def through_json(what: str, value: object, secrets: Collection[str]) -> Any:
+    """A result as replay will give it: after its way through JSON, the first time as well. `what` is what it is called."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as unfit:
         raise Usage(
-            f"step {step} gave {type(value).__name__}, and a step's result is JSON: {unfit}",
-            hint="return a mapping, a list, text, a number, True, False, None, or a pydantic model",
+            f"{what} is a value of {type(value).__name__}, and is recorded as JSON: {unfit}",
+            hint="use a mapping, a list, text, a number, True, False, None, or a pydantic model",
         ) from unfit
     if len(text) > MOST_RESULT // 4 and len(text.encode("utf-8", "replace")) > MOST_RESULT:
         raise Usage(
-            f"step {step} gave {len(text):,} characters; expected at most {MOST_RESULT:,} bytes",
-            hint="write it to a file, and return its path",
+            f"{what} has {len(text):,} characters; expected at most {MOST_RESULT:,} bytes",
+            hint="write it to a file, and put its path there",
         )
     if redact(text, secrets) != text:
         raise Usage(
-            f"step {step} gave what looks like a secret, and it would be recorded in Git",
-            hint="return what it is called, and read it where it is used",
+            f"{what} has what looks like a secret, and it would be recorded in Git",
+            hint="put its name there, and read it where it is used",
         )
     return json.loads(text)
 
 
+def returned(function: Callable[..., Any]) -> Any:
+    """What a function says that it returns."""
+    try:
+        return typing.get_type_hints(function).get("return")
+    except (TypeError, NameError, AttributeError):
+        return None
+
+
+def model_as_json(value: Any, model: Any, what: str, *, loose: bool = False) -> object:
+    """A model as it is kept, where replay knows to give one again."""
+    if not hasattr(value, "model_dump"):
+        return value
+    if not loose and not hasattr(model, "model_validate"):
+        raise Usage(
+            f"{what} is a {type(value).__name__}, and replay would not know to give one again",
+            hint=f"say what it returns: def … -> {type(value).__name__}   (a step takes output={type(value).__name__} as well)",
+        )
+    return value.model_dump(mode="json")
+
+
+def json_as_model(value: Any, model: Any) -> Any:
+    """The model again, where that is what was said to be returned."""
+    return model.model_validate(value) if value is not None and hasattr(model, "model_validate") else value
+
+
 def digest_of(value: object) -> str:
     return sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def said_of_input(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a flow is given, as its journal keeps it: exactly that is what it gets, the first time as well."""
+    try:
+        return cast(
+            "dict[str, Any]",
+            json.loads(json.dumps({"args": list(args), "kwargs": dict(kwargs)}, allow_nan=False)),
+        )
+    except (TypeError, ValueError) as unfit:
+        raise Usage(
+            f"a flow's input is JSON: {unfit}", hint="give it text, numbers, lists and mappings"
+        ) from unfit
 
 
 class StepFailed(Failure):

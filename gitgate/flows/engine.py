@@ -175,7 +175,7 @@ class Engine:
             return self.replayed(known)
         at = {"line": doing.line} if doing.line else {}
         if brief:
-            result = self.encoded(doing.id, act(doing))
+            result = self.encoded(f"the result of step {doing.id}", act(doing))
             self.append("done", step=doing.id, kind=kind, name=name, result=result, **at)
             return result
         if known is None:
@@ -190,7 +190,7 @@ class Engine:
         token = STEP.set(doing.id)
         try:
             with no_exit():
-                result = self.encoded(doing.id, act(doing))
+                result = self.encoded(f"the result of step {doing.id}", act(doing))
         except Exception as failed:
             self.append("raised", step=doing.id, error=error_of(failed))
             raise
@@ -288,9 +288,9 @@ class Engine:
             raise error_from(ended.said["error"])
         return ended.said.get("result") if ended is not None else None
 
-    def encoded(self, step: str, value: object) -> Any:
+    def encoded(self, what: str, value: object) -> Any:
         """A result as replay will give it: after its way through JSON, the first time as well."""
-        return through_json(step, value, self.secrets)
+        return through_json(what, value, self.secrets)
 
     def patched(self, name: str) -> bool:
         """Whether the code after a change counts here: in runs that come to this place only now."""

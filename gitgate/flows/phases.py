@@ -29,12 +29,12 @@ from ..model.gate import Gate, Option, Question
 from ..questions.drafts import Draft, question
 from .agents import run_agent
 from .children import has_children
-from .endings import FlowEnding, RunStuck
+from .endings import FlowEnding, RunStuck, json_as_model, returned
 from .engine import Engine, current, need_engine
 from .handlers import OTHER, Handler, answering, is_other, shown_labels
 from .journal import take_run
 from .program import FlowFunction, Surroundings, begin_flow, called, play, within
-from .steps import do_step, noting, returned
+from .steps import do_step, noting
 from .terms import terms_of
 
 RESERVED = ("input", "human_response", "approved")
@@ -219,7 +219,7 @@ class Flow(FlowFunction[[Any], FlowState]):
         try:
             held = take_run(desk, run)
             given = held.run.started.said["given"]
-            return end_state(play(held, around, self.terms, lambda: self.function(*given["args"])))
+            return end_state(play(held, around, self.terms, lambda: self.call(given)))
         finally:
             desk.close()
 
@@ -397,7 +397,7 @@ class Walk:
         )
         model = returned(function)
         if plain is not None and hasattr(model, "model_validate"):
-            return model.model_validate(plain), plain
+            return json_as_model(plain, model), plain
         return FlowState(plain) if isinstance(plain, dict) else plain, plain
 
     # a person

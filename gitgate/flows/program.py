@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import inspect
-import json
 import os
 import sys
 import tempfile
@@ -33,13 +32,14 @@ from ..gates.starting import began_here, note_begun, what_runs_it
 from ..model.gate import Gate
 from ..model.states import AWAITING, STOPPING
 from ..policy.book import protected_refs
-from ..record.runs import Run, RunStep
+from ..record.runs import Run, RunStep, words_of_error
 from ..store.git.commits import is_ancestor
 from ..store.git.objects import protected_tip
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
 from ..text.display import one_line
+from ..text.secrets import secret_values
 from .agents import RunStalled
 from .branches import in_loop, within_branch
 from .children import (
@@ -63,7 +63,12 @@ from .endings import (
     RunStuck,
     RunWaits,
     error_of,
+    json_as_model,
+    model_as_json,
     no_exit,
+    returned,
+    said_of_input,
+    through_json,
 )
 from .engine import Engine, current
 from .journal import HeldRun, begin_run, folder_of, journals, load_run, take_run
@@ -88,7 +93,12 @@ class FlowFunction(Generic[P, R]):
         if engine is not None:
             return cast("R", within(engine, self, args, kwargs))
         ended = run_here(self, list(args), dict(kwargs))
-        return cast("R", ended.result())
+        return cast("R", json_as_model(ended.result(), returned(self.function)))
+
+    def call(self, given: Mapping[str, Any]) -> Any:
+        """What its function gives for an input that was recorded; a model as it is kept."""
+        value = called(self.function, given["args"], given["kwargs"])
+        return model_as_json(value, returned(self.function), f"the result of flow {self.name}")
 
 
 def as_flow(function: Callable[P, R], name: str, terms: FlowTerms) -> FlowFunction[P, R]:
@@ -105,13 +115,10 @@ def within(
     """
     if not has_children(engine.held.run):
         return within_branch(engine, lambda: called(flow.function, args, kwargs), "flow", flow.name)
-
-    def call(given: Mapping[str, Any]) -> Any:
-        return called(flow.function, given["args"], given["kwargs"])
-
-    return FlowStep(
-        engine, flow.name or "flow", flow.terms, said_of_input(args, kwargs), call, run_to_end
-    ).result()
+    step = FlowStep(
+        engine, flow.name or "flow", flow.terms, said_of_input(args, kwargs), flow.call, run_to_end
+    )
+    return json_as_model(step.result(), returned(flow.function))
 
 
 def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -187,7 +194,7 @@ def ended_by_error(held: HeldRun, desk: Desk, failed: Exception) -> FlowEnding:
     error = error_of(failed)
     wind_up(desk, held, "its run has failed")
     held.leave("failed", error=error)
-    return FlowEnding(held.run.id, "failed", reason=error["message"], error=error, raised=failed)
+    return FlowEnding(held.run.id, "failed", reason=words_of_error(error), error=error, raised=failed)
 
 
 def ended_early(held: HeldRun, desk: Desk, ended: FlowEnds) -> FlowEnding:
@@ -233,19 +240,6 @@ def stop_reason(held: HeldRun) -> str:
 # beginning
 
 
-def said_of_input(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """What a flow is given, as its journal keeps it: exactly that is what it gets, the first time as well."""
-    try:
-        return cast(
-            "dict[str, Any]",
-            json.loads(json.dumps({"args": list(args), "kwargs": dict(kwargs)}, allow_nan=False)),
-        )
-    except (TypeError, ValueError) as unfit:
-        raise Usage(
-            f"a flow's input is JSON: {unfit}", hint="give it text, numbers, lists and mappings"
-        ) from unfit
-
-
 def run_here(flow: FlowFunction[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> FlowEnding:
     """The flow in this process, in the repository that it stands in. Where it waits, `RunWaits` is raised."""
     from .. import config
@@ -279,7 +273,7 @@ def begin_flow(
 
 def play_flow(held: HeldRun, around: Surroundings, flow: FlowFunction[..., Any]) -> FlowEnding:
     given = held.run.started.said.get("given") or {"args": [], "kwargs": {}}
-    return play(held, around, flow.terms, lambda: called(flow.function, given["args"], given["kwargs"]))
+    return play(held, around, flow.terms, lambda: flow.call(given))
 
 
 def onward(ended: FlowEnding, around: Surroundings, flow: FlowFunction[..., Any]) -> FlowEnding:
@@ -349,6 +343,7 @@ def start_run(
         **said,
     }
     check_names(desk, flow.terms.notify)
+    through_json("the flow's input", given, secret_values(desk.settings.env))
     held = begin_run(desk, {key: value for key, value in started.items() if value not in (None, "")})
     if said.get("code"):
         desk.refs.update([RefMove(CODE_OF_RUNS + held.run.id, str(said["code"]), None)])

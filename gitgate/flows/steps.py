@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import threading
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
@@ -20,7 +19,7 @@ from ..questions.drafts import option as option_of
 from ..record.runs import RunEvent
 from ..text.times import format_time
 from .children import has_children
-from .endings import RunStuck, digest_of
+from .endings import RunStuck, digest_of, json_as_model, model_as_json
 from .engine import Engine, Waiting
 from .lines import BRANCH, STEP, Doing
 from .program import FlowFunction, called, within
@@ -57,7 +56,7 @@ def do_step(
         try:
             with engine.working(doing.id):
                 given = in_time(lambda: called(function, args, kwargs or {}), max_minutes, doing.id)
-            return model_as_json(given, model, doing.id, loose=loose)
+            return model_as_json(given, model, f"the result of step {doing.id}", loose=loose)
         finally:
             STEP.reset(token)
 
@@ -66,7 +65,7 @@ def do_step(
     digest = digest_of_input(args, kwargs or {})
     begun |= {"digest": digest} if digest else {}
     result = engine.perform("step", name, act, **begun)
-    return model.model_validate(result) if model is not None and result is not None else result
+    return json_as_model(result, model)
 
 
 def digest_of_input(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
@@ -117,25 +116,6 @@ def coming_id(kind: str, name: str) -> str:
     """The id of the next step of that kind and name here."""
     branch = BRANCH.get()
     return replace(branch, counts=dict(branch.counts)).next(kind, name)
-
-
-def returned(function: Callable[..., Any]) -> Any:
-    """What a function says that it returns."""
-    try:
-        return typing.get_type_hints(function).get("return")
-    except (TypeError, NameError, AttributeError):
-        return None
-
-
-def model_as_json(value: Any, model: Any, step: str, *, loose: bool = False) -> object:
-    if not hasattr(value, "model_dump"):
-        return value
-    if model is None and not loose:
-        raise Usage(
-            f"step {step} gave a {type(value).__name__}, and replay would not know to give one again",
-            hint=f"say what it returns: def … -> {type(value).__name__}, or output={type(value).__name__}",
-        )
-    return value.model_dump(mode="json")
 
 
 def was_done(engine: Engine, doing: Doing, probe: Callable[[], Any] | None) -> tuple[bool, Any]:

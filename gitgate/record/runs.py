@@ -22,6 +22,7 @@ from ..model.trailers import trailer_message
 from .events import parse_claim, plain_event
 
 VERSION = 1
+OURS = __name__.partition(".")[0]
 MOST_EVENTS = 25_000
 MOST_SPARE = 1_000
 """Kept free at a journal's end, for what ends it."""
@@ -458,6 +459,21 @@ def last_reason(run: Run) -> str:
     if event is None or event.name not in ("stuck", "stopped", "released", "failed", "stopping"):
         return ""
     return event.text("reason") or str(event.said.get("error", {}).get("message", ""))
+
+
+def told_reason(run: Run) -> str:
+    """The same for a reader. An error that is not ours is called by its class: its words alone may be no more than a key."""
+    event = last_of_consequence(run)
+    error = event.said.get("error") if event is not None and event.name == "failed" else None
+    return words_of_error(error) if error else last_reason(run)
+
+
+def words_of_error(error: Mapping[str, Any]) -> str:
+    module, _, name = str(error.get("class") or "").partition(":")
+    message = str(error.get("message") or "")
+    if module.partition(".")[0] == OURS and message:
+        return message
+    return ": ".join(word for word in (name, message) if word)
 
 
 def current_step(run: Run) -> RunStep | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..model.states import run_status
-from ..record.runs import OF_A_STEP, RESTS, Run, RunStep, current_step, last_reason
+from ..record.runs import OF_A_STEP, RESTS, Run, RunStep, current_step, last_reason, told_reason
 from ..text.display import clip, counted, one_line, wrap
 from ..text.times import ago, parse_time
 from .shapes import attributes, element
@@ -28,13 +28,12 @@ COLUMNS = ("ID", "FLOW", "STATUS", "STEP", "AGE", "WAITING FOR")
 def run_shape(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, object]:
     """What `list --runs --json` says of a run. `asked`: the title of each gate that it waits at, and whether that is decided."""
     step, gates = current_step(run), run.waits_for
-    reason = last_reason(run)
     rest = run.rest.said if run.rest is not None else {}
     return {
         "id": run.id,
         "flow": run.flow,
         "name": run.started.text("name") or None,
-        "status": run_status(run.state, reason),
+        "status": run_status(run.state, last_reason(run)),
         "step": step.id if step else None,
         "agent": (step.begun.text("agent") or None) if step else None,
         "gate": gates[0] if gates else None,
@@ -45,7 +44,7 @@ def run_shape(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, obje
         "answered": any(asked[gate][1] for gate in gates),
         "started": run.started.at,
         "result": run.end.said.get("result") if run.end is not None else None,
-        "reason": reason or None,
+        "reason": told_reason(run) or None,
         "parent": parent_shape(run),
         "from": run.started.text("from") or None,
         "children": run.children,

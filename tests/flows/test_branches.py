@@ -675,7 +675,7 @@ def test_an_error_of_what_is_awaited_is_the_flows(bench: FlowBench) -> None:
             return
 
     ended = bench.begin(feature)
-    assert (ended.status, ended.reason, did) == ("failed", "no", ["beside"])
+    assert (ended.status, ended.reason, did) == ("failed", "ValueError: no", ["beside"])
     stuck = bench.begin(gives_up)
     assert (stuck.status, stuck.reason) == ("stuck", "no way on")
 

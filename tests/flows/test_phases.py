@@ -365,7 +365,7 @@ def test_what_cannot_go_well_is_refused_at_once(phases: list[Phase], words: str)
         (phase(human=Human(lambda _: "")), "prompt: expected words"),
         (phase(human=Human("Which?", options=lambda _: ["A"])), "a choice of one option"),
         (phase(update=lambda _, _out: 3), "update: expected a mapping"),
-        (phase(agent=lambda _: {"x": object()}), "a step's result is JSON"),
+        (phase(agent=lambda _: {"x": object()}), "is recorded as JSON"),
     ],
 )
 def test_what_is_wrong_in_the_middle_is_named(repo: Clone, made: Phase, words: str) -> None:

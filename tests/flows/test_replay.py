@@ -11,12 +11,14 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from pydantic import create_model
 
 import gitgate
 from gitgate import testing
 from gitgate.errors import Usage
 from gitgate.flows import program
 from gitgate.flows.endings import Diverged, RunStuck, RunWaits, StepFailed, error_from
+from gitgate.record.runs import told_reason
 from support.flowing import FlowBench
 
 
@@ -190,6 +192,44 @@ def test_a_secret_is_refused_with_the_name_of_its_step(bench: FlowBench) -> None
     assert "ghp_" not in bench.clone.git("log", "-p", f"refs/hitl/runs/{ended.id}")
 
 
+def test_a_secret_of_a_flow_is_not_recorded(bench: FlowBench) -> None:
+    """In its input it is refused before a run begins; in the reason of an end it is taken out, since nothing replays that."""
+    secret = "ghp_" + "a1B2" * 9
+
+    @gitgate.flow
+    def gives_up(_word: str) -> None:
+        gitgate.stuck(f"{secret} is refused")
+
+    with pytest.raises(Usage, match="the flow's input has what looks like a secret"):
+        bench.begin(gives_up, secret)
+    with pytest.raises(Usage, match="the flow's input"):
+        bench.begin(gives_up, {"deep": [secret]})
+    assert "refs/hitl/runs" not in " ".join(bench.clone.refs())
+    ended = bench.begin(gives_up, "x")
+    assert (ended.status, ended.reason.endswith(" is refused")) == ("stuck", True)
+    assert "ghp_" not in bench.clone.git("log", "-p", f"refs/hitl/runs/{ended.id}")
+
+
+def test_an_error_is_called_by_its_class(bench: FlowBench) -> None:
+    """The words of a KeyError are a key. A flow that calls this one sees the error itself."""
+
+    @gitgate.flow
+    def looks_up(key: str) -> int:
+        known: dict[str, int] = {}
+        return known[key]
+
+    @gitgate.flow
+    def caller() -> str:
+        with pytest.raises(KeyError, match="nope"):
+            looks_up("nope")
+        return "caught"
+
+    ended = bench.begin(looks_up, "nope")
+    assert ended.reason == "KeyError: 'nope'"
+    assert told_reason(bench.load(ended.id)) == ended.reason
+    assert bench.begin(caller).value == "caught"
+
+
 class Model:
     """What a pydantic model can do, as far as it is used."""
 
@@ -229,6 +269,24 @@ def test_a_model_is_a_model_again(bench: FlowBench) -> None:
     waits = bench.begin(models)
     answer(waits.id, bench, True)
     assert bench.again(models, waits.id).value == ["ada", "bob", "Model"]
+
+    @gitgate.flow
+    def gives() -> Model:
+        return made()
+
+    @gitgate.flow
+    def caller() -> list[str]:
+        return [gives().name, type(gives()).__name__]
+
+    @gitgate.flow
+    def gives_unsaid() -> object:
+        return made()
+
+    assert gives().name == "ada"
+    assert bench.begin(gives).value == {"name": "ada"}
+    assert bench.begin(caller).value == ["ada", "Model"]
+    refused = bench.begin(gives_unsaid).reason
+    assert refused.startswith("the result of flow gives_unsaid is a Model, and replay would not know")
     assert "output=Model" in str(getattr(bench.begin(unsaid).raised, "hint", ""))
 
 
@@ -326,6 +384,19 @@ def test_branches_have_steps_of_their_own(bench: FlowBench) -> None:
         "parallel#1/1",
         "parallel#1/2",
     }
+
+
+@pytest.mark.parametrize("wrong", [3, ("coder",), ("coder", "x", "y"), (3, "x")])
+def test_what_is_no_branch_is_refused(bench: FlowBench, wrong: Any) -> None:
+    """With what was found and what is expected; before anything runs."""
+
+    @gitgate.flow
+    def parts() -> None:
+        gitgate.parallel(lambda: gitgate.note("did"), wrong)
+
+    ended = bench.begin(parts)
+    assert f"a name and a prompt, or a function; found {wrong!r}" in ended.reason
+    assert not bench.load(ended.id).steps
 
 
 def test_the_error_of_a_branch_is_raised_when_all_are_through(bench: FlowBench) -> None:
@@ -565,7 +636,7 @@ def test_a_step_that_fails_is_tried_again() -> None:
     assert len(set(tries)) == 1
     tries.clear()
     failed = testing.play(fetches, 9)
-    assert (failed.status, failed.reason) == ("failed", "no network, 3")
+    assert (failed.status, failed.reason) == ("failed", "OSError: no network, 3")
 
 
 def test_an_agent_that_fails_is_started_anew() -> None:
@@ -576,6 +647,21 @@ def test_an_agent_that_fails_is_started_anew() -> None:
     said = {"status": "DONE", "summary": "second time"}
     played = testing.play(builds, agents={"coder": [OSError("no network"), said]})
     assert (played.result, played.starts) == ("second time", ("start coder", "start coder"))
+
+
+def test_what_an_agent_says_is_read_as_a_model() -> None:
+    """What does not fit is the agent's failure, with its name and the field."""
+    verdict: Any = create_model("Verdict", score=(int, ...))
+
+    @gitgate.flow
+    def judges() -> int:
+        return int(gitgate.run("critic", output=verdict).output.score)
+
+    assert testing.play(judges, agents={"critic": {"status": "DONE", "score": 3}}).result == 3
+    failed = testing.play(judges, agents={"critic": {"status": "DONE"}})
+    assert failed.status == "failed"
+    assert failed.reason.startswith("agent critic said no Verdict: ")
+    assert "score" in failed.reason
 
 
 def test_a_step_that_takes_too_long_is_not_waited_for(bench: FlowBench) -> None:

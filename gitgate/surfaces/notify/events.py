@@ -21,7 +21,7 @@ from ...policy.book import Book
 from ...policy.permit import explain
 from ...policy.ruling import Who
 from ...record.headline import loose_ends
-from ...record.runs import Run, last_reason
+from ...record.runs import Run, last_reason, told_reason
 from ...render import shapes
 from ...text import times
 from ...text.display import neutral, one_line
@@ -206,7 +206,7 @@ def run_notification(desk: Desk, recipient: Recipient, run: Run, occasion: Occas
     title = f"{RUN_HEADS[occasion.event]}: {name}"
     age = times.ago(max(0.0, desk.clock() - times.parse_time(started.at)))
     who = inert(split_person(started.text("by")), 80)
-    reason, command = inert(last_reason(run), 400), f"git gate show {run.id[:6]}"
+    reason, command = inert(told_reason(run), 400), f"git gate show {run.id[:6]}"
     about = (
         f"run {run.id} in {inert(repository_name(desk), 60)}, begun {age} ago{f' by {who}' if who else ''}"
     )
