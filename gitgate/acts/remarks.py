@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..context.desk import Desk, check_choice
 from ..context.remotes import may_publish_work
-from ..document.values import dataclass
+from ..document.values import dataclass, replace
 from ..errors import NotAllowed, Usage
 from ..exchange.publishing import Published, publish
 from ..gates.recording import act, record
@@ -49,6 +49,8 @@ def comment(
     words = needed(text, "a comment needs words", 'git gate comment ID "which region?"')
     event = Remark(at=desk.now, by=who.by if who else speaker(desk, gate), text=words, via=via)
     leave = permit_words(desk, gate, event.by)
+    if who is not None and who.sign is False:
+        leave = replace(leave, sign=False)
     return publish(desk, record_remark(desk, gate, "commented", event, leave, who=who, seen=seen), push=push)
 
 

@@ -471,3 +471,8 @@ def test_nobodys_key_signs_for_whom_a_proxy_names(bare: Clone, ann: Seat, tmp_pa
         reply = bob.post(f"/g/{gate.id}/{deed}", {**form, **said}, origin=URL)
         assert (reply.status, "sign" in reply.text) == (403, True)
     assert ann.now(gate).state == "awaiting"
+    ann.clone.git("config", "gitgate.sign", "true")
+    publish_policy(bare, "policy: {}\n", signers=key.line)
+    ann.clone.git("fetch", "-q", "origin")
+    assert bob.post(f"/g/{gate.id}/comment", {**form, "text": "which?"}, origin=URL).status == 303
+    assert "gpgsig" not in ann.clone.git("cat-file", "commit", ann.now(gate).tip)
