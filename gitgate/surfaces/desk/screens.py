@@ -498,6 +498,10 @@ class DeskApp(DeskServices):
         self.push_screen(InboxScreen())
         self.begin()
 
+    def action_help_quit(self) -> None:
+        """Ctrl-C copies elsewhere, so that it ends nothing here. Textual would name a key that the desk does not teach."""
+        self.tell(f"{self.world.keys.get('leave', 'q')} leaves the desk")
+
     def open_letter(self, place: Path, gate: str, *, amending: bool = False) -> None:
         self.command = ""
         self.push_screen(LetterScreen(place, gate, amending=amending))

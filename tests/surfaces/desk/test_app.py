@@ -161,6 +161,18 @@ def test_whoever_leaves_has_decided(desk: Driven) -> None:
     assert left.words[:3] == ("respond", gate[:6], "SQLite")
 
 
+@pytest.mark.slow
+def test_an_interrupt_names_the_key_that_leaves(desk: Driven) -> None:
+    gate = desk.ask("Which?", "-o", "Postgres", "-o", "SQLite")
+
+    async def scene(app: DeskApp, pilot: Keys) -> None:
+        await chosen(app, pilot, gate)
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: "q leaves the desk" in app.said)
+
+    assert desk.run(scene).left_over() == []
+
+
 def test_a_decision_on_what_has_changed_is_refused_and_shown_anew(desk: Driven) -> None:
     """It carries the digest of what was on the screen: other terms came while it could still be taken back."""
     gate = desk.ask("Deploy?", "--type", "approval")
