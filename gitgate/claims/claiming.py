@@ -20,7 +20,7 @@ from ..context.machine import host_name
 from ..context.remotes import may_publish_work, remote_of
 from ..errors import BrokenRecord, Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
 from ..exchange.publishing import publish, push_moves, stands_on
-from ..gates.leases import Sightings, boottime, load_lease, shared_at, sightings, watch_lease
+from ..gates.leases import RENEW_AT, Sightings, boottime, load_lease, shared_at, sightings, watch_lease
 from ..gates.notices import tell_people
 from ..gates.recording import reload
 from ..model import lease as leases
@@ -37,6 +37,7 @@ from ..store.remote.remote import RefFate, RefMove, tracking
 from ..text import times
 
 TRIES = 8
+GIVE_UP_AT = 0.7
 HANDED_BACK = "handed back"
 WAITER = "waiter"
 
@@ -349,6 +350,38 @@ def renew(desk: Desk, held: HeldClaim, monotonic: Callable[[], float] = boottime
     raise LostRace(
         f"the lease of gate {held.gate.id} keeps being moved by others", hint=f"git gate show {held.gate.id}"
     )
+
+
+def keep_renewed(
+    term: float,
+    is_over: Callable[[float], bool],
+    renewed: Callable[[], bool],
+    lose: Callable[[str], None],
+    *,
+    clock: Callable[[], float] = boottime,
+    since: float | None = None,
+    holds_on: Callable[[], bool] = lambda: False,
+) -> None:
+    """Renew a lease in time until it is over, as `is_over` says after so many seconds, or `renewed` by what it gives.
+
+    `lose` hears why it is ours no longer. One that cannot be renewed is lost, as elsewhere it may be taken over, unless whoever
+    has it `holds_on`.
+    """
+    last, pause = clock() if since is None else since, term * RENEW_AT
+    while not is_over(pause):
+        began, pause = clock(), min(term / 20, 5.0)
+        try:
+            if not renewed():
+                return
+        except ClaimLost as taken:
+            lose(taken.message)
+            return
+        except (GateError, OSError) as silent:
+            if clock() - last > term * GIVE_UP_AT and not holds_on():
+                lose(f"the claim could not be renewed: {silent}")
+                return
+        else:
+            last, pause = began, term * RENEW_AT
 
 
 def lost(held: HeldClaim) -> ClaimLost:

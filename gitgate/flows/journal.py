@@ -24,6 +24,7 @@ from ..claims.claiming import (
     HeldByAnother,
     HeldLease,
     is_our_lease,
+    keep_renewed,
     move,
     next_lease,
     next_link,
@@ -45,7 +46,7 @@ from ..errors import (
     Usage,
 )
 from ..gates.archived import load_archived_run
-from ..gates.leases import RENEW_AT, boottime, load_lease, sightings, watch_lease
+from ..gates.leases import boottime, load_lease, sightings, watch_lease
 from ..gates.notices import tell_people
 from ..gates.starting import folder_of_run, note_claim
 from ..model import states
@@ -71,7 +72,6 @@ from ..store.remote.remote import RefMove, tracking
 from ..text.secrets import redact, secret_values
 
 TRIES = 16
-GIVE_UP_AT = 0.7
 RUNNER = "flow"
 MOST_SIGNALS = 5_000
 
@@ -366,23 +366,16 @@ class HeldRun:
         self.thread.start()
 
     def _beat(self) -> None:
-        term = float(self.held.said.term)
-        renewed, pause = boottime(), term * RENEW_AT
-        while not self.over.wait(pause):
-            began, pause = boottime(), min(term / 20, 5.0)
-            try:
-                if self.above is not None:
-                    self.above.check_held()
-                self.renew()
-            except ClaimLost as lost:
-                self.lost = lost.message
-                return
-            except (GateError, OSError) as silent:
-                if boottime() - renewed > term * GIVE_UP_AT:
-                    self.lost = f"the claim on run {self.run.id} could not be renewed: {silent}"
-                    return
-            else:
-                renewed, pause = began, term * RENEW_AT
+        def renewed() -> bool:
+            if self.above is not None:
+                self.above.check_held()
+            self.renew()
+            return True
+
+        def lose(reason: str) -> None:
+            self.lost = f"run {self.run.id}: {reason}" if self.run.id not in reason else reason
+
+        keep_renewed(float(self.held.said.term), self.over.wait, renewed, lose)
 
     def leave(self, name: str, /, *, still: Callable[[], bool] | None = None, **said: Any) -> Run:
         """The last event of this holder, and the lease's end with it. `still`: whether there is reason to, when it comes to it."""

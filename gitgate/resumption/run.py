@@ -14,14 +14,14 @@ from ..acts import sessions
 from ..acts.calling import context_from_agent, told_of_call
 from ..acts.needing import note_writings
 from ..claims import claiming
-from ..claims.claiming import Claimant, ClaimLost, HeldClaim, renew
+from ..claims.claiming import Claimant, ClaimLost, HeldClaim, keep_renewed, renew
 from ..context.desk import Desk
 from ..context.remotes import may_publish_work
 from ..document.values import dataclass, field, replace
 from ..errors import GateError, LostRace, RemoteUnreachable, tells_of_full_disk
 from ..exchange.syncing import bring_home
 from ..gates import agency, lineage
-from ..gates.leases import RENEW_AT, boottime
+from ..gates.leases import boottime
 from ..gates.starting import CannotStart
 from ..gates.work import bring_work, made_by_us
 from ..model.conversation import SavedSession, SessionRef
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from ..agents.agent import AgentOutcome, Finished
 
 
-GIVE_UP_AT = 0.7
 Ended = TypeVar("Ended")
 
 
@@ -97,29 +96,21 @@ class Renewer:
             return ended
 
     def _beat(self) -> None:
-        term = float(self.held.said.term)
-        renewed, pause = self.began, term * RENEW_AT
-        desk: Desk | None = None
-        try:
-            while not self.over.wait(pause):
-                began, pause = self.clock(), min(term / 20, 5.0)
-                try:
-                    desk = desk or self.open_desk()
-                    if not self._renew(desk):
-                        return
-                except ClaimLost as lost:
-                    self._lose(lost.message)
-                    return
-                except (GateError, OSError) as silent:
-                    if self.clock() - renewed > term * GIVE_UP_AT and not self.resting.is_set():
-                        self._lose(f"the claim could not be renewed: {silent}")
-                        return
-                else:
-                    self.heard.set()
-                    renewed, pause = began, term * RENEW_AT
-        finally:
-            if desk is not None:
-                desk.close()
+        with contextlib.ExitStack() as at_end:
+            opened: list[Desk] = []
+
+            def renewed() -> bool:
+                if not opened:
+                    opened.append(self.open_desk())
+                    at_end.callback(opened[0].close)
+                return self._renew(opened[0])
+
+            keep_renewed(
+                *(float(self.held.said.term), self.over.wait, renewed, self._lose),
+                clock=self.clock,
+                since=self.began,
+                holds_on=self.resting.is_set,
+            )
 
     def _renew(self, desk: Desk) -> bool:
         """False when it is over: its outcome was recorded while we waited for our turn."""
@@ -127,6 +118,7 @@ class Renewer:
             if self.over.is_set():
                 return False
             self.held = renew(desk, self.held)
+            self.heard.set()
             return True
 
     def _lose(self, reason: str) -> None:
