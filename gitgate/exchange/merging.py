@@ -309,7 +309,7 @@ def bring_runs(desk: Desk, done: Synced, runs: Differing) -> None:
     new = [run for run, (mine, _) in runs.items() if mine is None]
     over = find_archived(desk.repo, shelves(desk.repo), new) if new else {}
     for run, (mine, theirs) in runs.items():
-        if theirs is None or run in over or (mine is not None and not goes_on_from(desk, theirs, mine)):
+        if theirs is None or run in over or (mine is not None and not counts_more(desk, run, theirs, mine)):
             continue
         try:
             desk.refs.update([RefMove(RUNS + run, theirs, mine)])
@@ -371,6 +371,21 @@ def callers_first(desk: Desk, runs: Differing) -> list[tuple[str, tuple[str | No
         return count
 
     return sorted(runs.items(), key=lambda item: depth(item[0]))
+
+
+def counts_more(desk: Desk, run: str, theirs: str, mine: str) -> bool:
+    """Whether the journal of a run as it is there takes the place of the one here: it goes on from that, or somebody claimed
+    the run there since. What a process of this clone had not shared when it was killed counts no more then.
+    """
+    if goes_on_from(desk, theirs, mine):
+        return True
+    if goes_on_from(desk, mine, theirs):
+        return False
+    from ..store.records.journal import Journals
+
+    events = Journals(desk.repo, desk.records).load(run, theirs).events
+    claimed = next((entry.commit for entry in reversed(events) if entry.event.name == "claimed"), mine)
+    return not goes_on_from(desk, mine, claimed)
 
 
 def goes_on_from(desk: Desk, new: str, old: str) -> bool:

@@ -23,7 +23,7 @@ from ..claims.attending import hear
 from ..context.desk import Desk
 from ..context.find import summaries
 from ..context.remotes import remote_of
-from ..errors import Conflict, Usage
+from ..errors import Conflict, UnknownGate, Usage
 from ..gates.work import made_by_us
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
@@ -411,6 +411,7 @@ class Engine:
         """The gate of a step that was begun before: as its journal says, or, where its process died in between, by its key."""
         if step.gates:
             return self.find(step.gates[-1])
+        self.hear_gates()  # one that was opened elsewhere need not be known here
         for found in [one.id for one in summaries(self.desk) if one.key == key]:
             gate = self.find(found)
             if is_asked_by(gate, step, draft):
@@ -422,6 +423,9 @@ class Engine:
         from ..acts.reading import find_gate
 
         with self.turn:
+            with suppress(UnknownGate):
+                return find_gate(self.desk, gate).gate
+            self.hear_gates()  # it was opened elsewhere, and the journal alone is known here
             return find_gate(self.desk, gate).gate
 
     def decided(self, gate_id: str, *, stuck: bool = True, by_handler: bool = True) -> Gate:
@@ -488,14 +492,19 @@ class Engine:
             self.held.check_held()
 
     def hear_news(self) -> None:
-        remote = remote_of(self.desk)
-        if remote is not None and self.held.held.remote is not None:
-            from ..exchange.syncing import news
-
-            news(self.desk)
+        if self.hear_gates():
             for engine in self.at_rest():
                 if any(waiting.topic for waiting in engine.parked.values()):
                     engine.held.hear_others()
+
+    def hear_gates(self) -> bool:
+        """What the remote has, where the run is shared; whether it is."""
+        if remote_of(self.desk) is None or self.held.held.remote is None:
+            return False
+        from ..exchange.syncing import news
+
+        news(self.desk)
+        return True
 
     def at_rest(self) -> Iterator[Engine]:
         """This run and those that it waits for because it has called them."""

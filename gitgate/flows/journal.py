@@ -45,6 +45,7 @@ from ..errors import (
     UnknownGate,
     Usage,
 )
+from ..exchange.merging import counts_more
 from ..gates.archived import load_archived_run
 from ..gates.leases import boottime, load_lease, sightings, watch_lease
 from ..gates.notices import tell_people
@@ -122,7 +123,7 @@ def shared_at(desk: Desk, run: str) -> str | None:
 
 
 def bring_run(desk: Desk, run: str, at: str | None = None) -> None:
-    """What the remote has of this run, here, unless ours only goes on from it. `at`: where it is, if it is not known here."""
+    """What the remote has of this run, here, where it counts more than ours. `at`: where it is, if it is not known here."""
     remote = at or shared_at(desk, run)
     if remote is None:
         return
@@ -132,8 +133,7 @@ def bring_run(desk: Desk, run: str, at: str | None = None) -> None:
     mine = desk.refs.get(RUNS + run)
     if theirs is None or mine == theirs:
         return
-    if mine is None or not desk.repo.git.ok("merge-base", "--is-ancestor", theirs, mine):
-        # Where it was claimed elsewhere, what a killed process of this clone had not shared counts no more.
+    if mine is None or counts_more(desk, run, theirs, mine):
         desk.refs.update([RefMove(RUNS + run, theirs, mine)])
 
 
@@ -579,6 +579,9 @@ def own_claim(desk: Desk, run: Run, lock: int) -> HeldRun | None:
     try:
         ours.unshared = 1  # what the killed process had not shared, if anything
         ours.still_ours()
+        there = desk.refs.get(tracking(said["remote"], RUNS + run.id)) if said["remote"] else None
+        if there is not None and there not in {entry.commit for entry in run.events}:
+            ours.rejoin()  # somebody said something of it meanwhile
         ours.renew()
     except ClaimLost:
         return None
@@ -642,10 +645,14 @@ def say_beside(
         if done(run):
             return run
         before, remote = run.tip, shared_at(desk, run.id)
-        journals(desk).write_event(run, name, desk.now, said, by)
         known = desk.refs.get(tracking(remote, RUNS + run.id)) if remote is not None else before
+        if known is not None and known not in {entry.commit for entry in run.events}:
+            # What is not shared here yet, whoever goes on with the run says again on top of this.
+            run = journals(desk).load(run.id, known)
+        here = before in {entry.commit for entry in run.events}
+        journals(desk).write_event(run, name, desk.now, said, by)
         if move(desk, remote, [RefMove(RUNS + run.id, run.tip, known)]):
-            if remote is not None:
+            if remote is not None and here:
                 desk.refs.update([RefMove(RUNS + run.id, run.tip, before)])
             return run
         bring_run(desk, run.id)

@@ -12,8 +12,18 @@ import pytest
 
 from gitgate.context.desk import Desk, open_desk
 from gitgate.errors import AmbiguousGate, BadDocument, BrokenRecord, Conflict, IllegalEvent, UnknownGate
+from gitgate.exchange.syncing import bring_home
 from gitgate.flows import journal
-from gitgate.flows.journal import HeldRun, RunTaken, begin_run, find_run, load_run, stop_run, take_run
+from gitgate.flows.journal import (
+    HeldRun,
+    RunTaken,
+    begin_run,
+    find_run,
+    load_run,
+    signal_run,
+    stop_run,
+    take_run,
+)
 from gitgate.model.states import RUN_STATES, RUN_TABLE
 from gitgate.record.runs import MOST_EVENTS, NEEDED, Run, RunEvent, dump_run_event, parse_run_event, path_of
 from gitgate.store.git.objects import BLOB, REGULAR, TreeEntry
@@ -130,6 +140,64 @@ def test_another_clone_waits_for_the_lease(repo: Clone, held: HeldRun, git: Call
     again.over.set()
     with pytest.raises(Conflict, match="no longer ours"):
         short.append("noted", text="too late")
+
+
+@pytest.fixture
+def places(bare: Clone, clone_of: Callable[..., Clone]) -> tuple[Clone, Clone]:
+    """Two clones of one server; what is claimed in one of them lapses soon."""
+    found = clone_of(bare, "here"), clone_of(bare, "there")
+    for clone in found:
+        clone.git("config", "gitgate.leaseTerm", "1s")
+    return found
+
+
+def cut_off(clone: Clone) -> HeldRun:
+    """Of a run that is shared, its holder was killed before it had shared the end of a step."""
+    held = begin_run(desk_at(clone), {"flow": "feature"})
+    held.append("begun", step="step:a#1", kind="step", name="a")
+    held.share()
+    held.append("done", step="step:a#1", result=1)
+    killed(held)
+    return held
+
+
+@pytest.mark.slow
+def test_what_others_said_and_what_was_not_shared_are_brought_together(
+    bare: Clone, places: tuple[Clone, Clone]
+) -> None:
+    """Somebody sent it a word elsewhere, and somebody here: nothing is lost, and no step is done again."""
+    here, there = places
+    run = cut_off(here).run.id
+    bring_home(desk_at(there), "origin")
+    signal_run(desk_at(there), load_run(desk_at(there), run), "from there")
+    signal_run(desk_at(here), load_run(desk_at(here), run), "from here")
+    bring_home(desk_at(here), "origin")
+    assert load_run(desk_at(here), run).steps["step:a#1"].is_over
+    again = take_run(desk_at(here), run)
+    again.leave("released", reason="handed back")
+    assert here.refs("refs/hitl/runs") == bare.refs("refs/hitl/runs")
+    names = [entry.event.name for entry in load_run(desk_at(here), run).events]
+    assert names == ["started", "claimed", "begun", "signalled", "signalled", "done", "released"]
+
+
+@pytest.mark.slow
+def test_a_sync_brings_the_journal_of_whoever_took_the_run_over(
+    bare: Clone, places: tuple[Clone, Clone]
+) -> None:
+    """What its killed holder had not shared counts no more, also where nobody goes on with the run again."""
+    here, there = places
+    run = cut_off(here).run.id
+    bring_home(desk_at(there), "origin")
+    until, taken = time.monotonic() + PATIENCE, None
+    while taken is None:
+        with contextlib.suppress(RunTaken):
+            taken = take_run(desk_at(there), run)
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    taken.append("noted", text="over there")
+    taken.leave("released", reason="handed back")
+    bring_home(desk_at(here), "origin")
+    assert here.refs("refs/hitl/runs") == bare.refs("refs/hitl/runs") == there.refs("refs/hitl/runs")
 
 
 def test_a_renewal_moves_the_lease_and_proves_its_holder(repo: Clone, held: HeldRun) -> None:

@@ -734,6 +734,30 @@ def test_what_a_killed_process_had_not_shared_gives_way(
     assert cli("show", run, "--json", cwd=there.path, code=0).json["status"] == "waiting_human"
 
 
+@pytest.mark.slow
+def test_a_question_that_was_opened_elsewhere_is_not_asked_again(
+    repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command
+) -> None:
+    """Its process was killed before the journal had its gate; whoever goes on elsewhere looks for one there first."""
+    repo.commit(**{"flows.py": FLOWS})
+    repo.git("remote", "add", "origin", str(bare.path))
+    repo.git("push", "-q", "--force", "origin", "main")
+    repo.git("fetch", "-q", "origin")
+    there = clone_of(bare, "there")
+    for clone in (repo, there):
+        clone.git("config", "gitgate.leaseTerm", "3s")
+    assert was_killed(killed_command(repo, 1, "after", "run", "flows.py:guarded", "word"))
+    cli("sync", cwd=there.path, code=0)
+    (journal,) = there.refs("refs/hitl/runs")
+    run = journal.rpartition("/")[2]
+    assert was_killed(killed_command(repo, 1, "before", "resume", run))
+    assert (len(bare.refs("refs/hitl/open")), there.refs("refs/hitl/open")) == (1, {})
+    ended = goes_on(lambda: cli("resume", run, cwd=there.path))
+    assert ended.code == 8, ended.err
+    assert there.refs("refs/hitl/open") == bare.refs("refs/hitl/open")
+    assert len(bare.refs("refs/hitl/open")) == 1
+
+
 def goes_on(resume: Callable[[], Outcome]) -> Outcome:
     """Once the lease of the process that went on before has lapsed."""
     until = time.monotonic() + PATIENCE

@@ -548,10 +548,15 @@ def directory_of(screen: Screen, desk: Desk, run: Run) -> Path | None:
 
 def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
     """Go on with a run, here and now."""
+    from ...flows import journal
     from ...flows.children import root_of
     from ...flows.program import go_on
 
     run = run_of(desk, given)
+    if run.closed:  # here; it may have been taken over elsewhere before that was shared
+        with suppress(GateError):
+            journal.bring_run(desk, run.id)
+        run = journal.load_run(desk, run.id)
     if run.closed:
         raise Conflict(f"run {run.id} is over: {run.state}", hint=f"git gate show {run.id[:6]}")
     run = root_of(desk, run)
