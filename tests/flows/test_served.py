@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -70,6 +73,80 @@ def test_an_answer_from_another_clone_goes_on_with_the_run_on_the_server(
     assert cli("show", run, "--json", cwd=bob.path, code=0).json["result"] == "released 1.4"
     resumed = ["resume coder"] if escalates else []
     assert actors.starts == ["start coder", *resumed, "start deployer"]
+    cli("verify", cwd=server.path, code=0)
+
+
+# Where it is started it notes what has started it, up to whoever that was, and works on; where it goes on, it is done.
+WORKS = """#!/bin/sh
+cat > /dev/null
+cd "$(dirname "$0")" || exit 1
+echo "$1 $2" >> deployer.log
+if [ "$1" = start ]; then
+    process=$$
+    while [ "$process" -gt 1 ]; do
+        echo "$process"
+        process=$(ps -o ppid= -p "$process" | tr -d ' ')
+    done > above.new
+    mv above.new above
+    for _ in $(seq 600); do sleep 0.1; done
+fi
+echo '{"status": "DONE", "summary": "did it"}'
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["push", "worker", "timer"])
+def test_a_run_whose_server_dies_within_a_step_is_gone_on_with(
+    server: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path, by: str
+) -> None:
+    """With all that the hook has started: the next push of any kind takes it over, and so does what a timer calls. Once."""
+    ann, bob = clone_of(server, "ann"), clone_of(server, "bob")
+    for clone in (ann, bob):
+        clone.git("config", "gitgate.session", "push")
+        cli.quick("init", "--no-resume", cwd=clone.path, code=0)
+    ann.commit(**{"flows.py": FLOW})
+    ann.git("push", "-q", "origin", "main")
+    actors = Actors(server, tmp_path / "agents")
+    actors.says("coder", {"status": "DONE"})
+    works = tmp_path / "agents" / "works.sh"
+    works.write_text(WORKS)
+    works.chmod(0o755)
+    for how in ("start", "resume"):
+        server.git("config", f"gitgate.agent.deployer.{how}", json.dumps([str(works), how, "{session}"]))
+    for line in server.git("config", "--get-regexp", r"^gitgate\.agent\.").splitlines():
+        ann.git("config", *line.split(" ", 1))
+    server.git("config", "gitgate.leaseTerm", "10s")
+    run = cli("run", "flows.py", "1.4", "--json", cwd=ann.path, code=8).json["id"]
+    gate = awaited(cli, bob)
+    cli("respond", gate, "--approve", cwd=bob.path, code=0)
+    above = works.with_name("above")
+    until(above.exists)
+    died = [int(line) for line in above.read_text().split()]
+    assert os.getpid() not in died
+    assert len(died) >= 4  # the agent, the run, what acts on the answer, and what watches over them
+    for process in died:
+        os.kill(process, signal.SIGKILL)
+
+    def goes_on() -> bool:
+        """Whatever somebody does next, again and again; each does it at most once a second."""
+        time.sleep(1)
+        if by == "push":
+            bob.commit("Something else")
+            bob.git("push", "-q", "origin", "HEAD:refs/heads/other")
+        else:
+            words = ("worker", "--once") if by == "worker" else ("resume", "--all")
+            cli(*words, cwd=server.path)
+        return stands(cli, bob, run, gate, "completed")
+
+    until(goes_on)
+    (first, one), (then, other) = (
+        line.split() for line in works.with_name("deployer.log").read_text().splitlines()
+    )
+    assert (first, then) == ("start", "resume")
+    assert one == other
+    assert actors.starts == ["start coder"]
+    events = cli("log", gate, "--json", cwd=bob.path, code=0).json["events"]
+    assert [event["event"] for event in events].count("resumed") == 1
     cli("verify", cwd=server.path, code=0)
 
 
