@@ -329,7 +329,7 @@ def test_whoever_looks_wakes_a_run_of_this_clone(nightly: str, cli: Command, rep
 def test_a_signal_is_for_a_run_and_says_its_topic(repo: Clone, cli: Command) -> None:
     gate = gitgate.ask("Where?").id
     assert "--topic" in cli("signal", gate, code=2).err
-    assert "there is no run" in cli("signal", gate, "--topic", "x", "y", code=1).err
+    assert "a run's id is wanted" in cli("signal", gate, "--topic", "x", "y", code=1).err
     cli("signal", gate, "--status", "CONTINUE", "--topic", "x", code=2)
 
 
