@@ -269,6 +269,44 @@ def test_what_another_process_writes_meanwhile_is_seen(real: Objects, repo: Clon
     assert real.read(first)[1] == b"first"
 
 
+def test_a_branch_that_moves_meanwhile_is_looked_up_anew(real: Objects, repo: Clone) -> None:
+    """Also one that was not there, was packed, or is gone again."""
+    first, second = repo.commit("first", file="1"), repo.commit("second", file="2")
+    names = ["refs/heads/new^{commit}", "refs/heads/new:file"]
+
+    def new() -> list[tuple[str, bytes] | None]:
+        return [found and (found.oid, found.payload[:1]) for found in real.find(names)]
+
+    assert new() == [None, None]
+    for tip, words in ((first, b"1"), (second, b"2")):
+        repo.git("update-ref", "refs/heads/new", tip)
+        assert new() == [(tip, b"t"), (repo.git("rev-parse", f"{tip}:file"), words)]
+        repo.git("pack-refs", "--all")
+        assert new()[0] == (tip, b"t")
+    repo.git("update-ref", "-d", "refs/heads/new")
+    assert new() == [None, None]
+
+
+def test_one_git_says_what_names_mean_while_the_store_is_open(
+    real: Objects, repo: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question of its own would cost a process, and opening a gate asks one."""
+    begun: list[tuple[str, ...]] = []
+    pipe = process.Git.pipe
+
+    def counted(git: process.Git, *args: str) -> process.Piped:
+        begun.append(args)
+        return pipe(git, *args)
+
+    monkeypatch.setattr(process.Git, "pipe", counted)
+    tip = repo.head()
+    assert [real.find([name])[0] is None for name in ("HEAD", tip, "none")] == [False, False, True]
+    assert begun == [("cat-file", "--batch")]
+    real.close()
+    assert real.find(["HEAD"]) != [None]
+    assert len(begun) == 2
+
+
 def test_a_tag_is_a_tag(real: Objects, repo: Clone) -> None:
     """No commit, whatever it points at."""
     repo.git("tag", "-a", "-m", "words", "v1")
