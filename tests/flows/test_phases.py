@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 import gitgate
-from gitgate import Flow, Human, Phase, testing
+from gitgate import Flow, Human, Phase
 from gitgate.errors import Usage
 from gitgate.flows import handlers
 from gitgate.flows.endings import RunWaits
@@ -445,7 +445,7 @@ def test_a_file_has_it_and_it_outlives_its_process(repo: Clone, cli: Command) ->
 
 PROMPTED = """
 import gitgate
-from gitgate import Flow, Human, Phase, testing
+from gitgate import Flow, Human, Phase
 flow = Flow(Phase("a", human=Human("Go\\x1b[31m?")), Phase("b", human=Human("Which?", options=["Fast", "Other..."])))
 result = flow.run("x", human=gitgate.cli_prompt())
 print("RESULT", result.approved, result.human_response.value)
@@ -541,125 +541,3 @@ def test_the_phases_of_the_page_run_as_they_stand(repo: Clone, capsys: pytest.Ca
         "agent:completed",
     ]
     assert lines[-1] == "three steps to a login page"
-
-
-def checked(s: State, out: Any) -> str:
-    if out.get("fine"):
-        return "done"
-    return "planner" if s.human_response and s.human_response.value == "Redesign" else "coder"
-
-
-# Each example with agents by their names: what these say, what people say, and what it comes to.
-EXAMPLES: dict[str, tuple[Flow, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
-    "planned": (
-        Flow(
-            Phase(
-                agent="planner",
-                human=Human(lambda s: f"Approve {s.plan}?", "approval"),
-                next=lambda s: "execute" if s.approved else "planner",
-            ),
-            Phase("execute", agent="executor", terminal=True),
-        ),
-        {"planner": [{"plan": "A"}, {"plan": "B"}], "executor": {"did": "it"}},
-        {"A?": (False, "shorter")},
-        {"plan": "B", "did": "it", "approved": True},
-    ),
-    "conditional": (
-        Flow(
-            Phase(
-                agent="classifier",
-                human=lambda s, out: Human(f"Verify {s.label}?") if out.confidence < 0.8 else None,
-                terminal=True,
-            )
-        ),
-        {"classifier": {"label": "cat", "confidence": 0.4}},
-        {},
-        {"label": "cat", "approved": True},
-    ),
-    "dynamic": (
-        Flow(
-            Phase(agent="coder", next="reviewer"),
-            Phase(
-                agent="reviewer",
-                human=lambda s, out: (
-                    Human(s.why, options=["Redesign", "Go on"]) if out.get("unsure") else None
-                ),
-                next=checked,
-            ),
-            Phase(agent="planner", next="coder"),
-            Phase("done", terminal=True),
-        ),
-        {
-            "reviewer": [{"unsure": True, "why": "How?"}, {"unsure": False}, {"fine": True}],
-            "planner": {"plan": "new"},
-        },
-        {"How?": "Redesign"},
-        {"plan": "new", "fine": True, "approved": False},
-    ),
-    "branching": (
-        Flow(
-            Phase(
-                agent="planner",
-                human=Human("Choose approach:", "choice", ["Fast", "Thorough"]),
-                next=lambda s: {"Fast": "fast_path", "Thorough": "thorough_path"}[s.human_response.value],
-            ),
-            Phase("fast_path", agent="fast", terminal=True),
-            Phase("thorough_path", agent="thorough", terminal=True),
-        ),
-        {"fast": {"went": "fast"}, "thorough": {"went": "thorough"}},
-        {"Choose": "Thorough"},
-        {"went": "thorough"},
-    ),
-    "human only": (
-        Flow(
-            Phase(human=Human("What do you want to build?", "choice", ["App", "API"]), next="planner"),
-            Phase(agent="planner", update=lambda s, _out: {"plan": f"an {s.human_response.value}"}),
-        ),
-        {},
-        {"build": "API"},
-        {"plan": "an API"},
-    ),
-    "refinement": (
-        Flow(
-            Phase(
-                agent="writer",
-                human=Human(lambda s: f"{s.text}: good?", options=["Good", "Other..."]),
-                next=lambda s: "publish" if s.human_response.value == "Good" else "writer",
-            ),
-            Phase("publish", agent="publisher"),
-        ),
-        {"writer": [{"text": "first"}, {"text": "second"}], "publisher": {"published": True}},
-        {"first": "with an example", "second": "Good"},
-        {"text": "second", "published": True},
-    ),
-    "several": (
-        Flow(
-            Phase("research", agent="researcher", human=Human("Is it enough?")),
-            Phase("write", agent="writer", human=Human("Publish it?")),
-            Phase("publish", agent="publisher", terminal=True),
-        ),
-        {"publisher": {"published": True}},
-        {},
-        {"published": True, "approved": True},
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.thorough
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_each_example_is_killed_at_every_step(name: str) -> None:
-    """And comes to the same: no agent is started again, nobody is asked again, and each is told the same."""
-    flow, agents, said, expected = EXAMPLES[name]
-    whole = testing.play(flow, "x", agents=agents, people=said)
-    assert {key: whole.result[key] for key in expected} == expected
-    assert whole.asked
-    for crash in testing.crashes(flow, "x", agents=agents, people=said):
-        same = {key: value for key, value in crash.result.items() if key != "human_response"}
-        assert same == {key: value for key, value in whole.result.items() if key != "human_response"}, (
-            crash.crash
-        )
-        assert (crash.starts, crash.asked) == (whole.starts, whole.asked), crash.crash
-        assert crash.steps == whole.steps, crash.crash
-        assert (crash.told, crash.doubted) == (whole.told, ()), crash.crash

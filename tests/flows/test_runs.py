@@ -17,61 +17,16 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 import gitgate
-from gitgate import testing
 from gitgate.document import codec
 from gitgate.errors import Usage
 from gitgate.text import times
-from support import PATIENCE
+from support import PATIENCE, examples
 from support.flowing import Actors, FlowBench, killed_command, was_killed
 from support.testbed.command import Command, Outcome
 from support.testbed.repositories import Clone
 
-# The examples of a program whose runs pause, as they are written here.
-FLOWS = """
-import gitgate
-
-
-@gitgate.flow
-def simple(prompt: str):
-    gitgate.run("architect", prompt)
-    gitgate.run("coder")
-    gitgate.run("reviewer")
-
-
-@gitgate.flow
-def approval(prompt: str):
-    gitgate.run("architect", prompt)
-    gitgate.run("coder")
-    gitgate.run("test-runner")
-    ok = gitgate.pause("Approve for production deployment?")
-    if not ok:
-        gitgate.stuck(ok.reason)
-    gitgate.run("deployer")
-
-
-@gitgate.flow
-def autonomous(prompt: str):
-    result = gitgate.run("autonomous-agent", prompt, human=False)
-    if result.status == "NEEDS_HUMAN":
-        gitgate.stuck("Unexpected: " + result.reason)
-
-
-@gitgate.flow
-def reviews(prompt: str):
-    gitgate.run("architect", prompt)
-    arch_ok = gitgate.pause("Approve architecture?")
-    if not arch_ok:
-        gitgate.stuck("Architecture rejected: " + arch_ok.reason)
-    for _ in range(10):
-        gitgate.run("coder")
-        if gitgate.run("reviewer").status == "APPROVED":
-            break
-    deploy_ok = gitgate.pause("Approve deployment?")
-    if not deploy_ok:
-        gitgate.stuck("Deployment rejected: " + deploy_ok.reason)
-    gitgate.run("deployer")
-    return "deployed"
-
+# The examples of a program whose runs pause, and one that looks for what passes through it.
+FLOWS = f"""{Path(examples.__file__).read_text(encoding="utf-8")}
 
 @gitgate.flow
 def guarded(prompt: str):
@@ -841,60 +796,6 @@ def test_a_killed_process_is_gone_on_with(
         assert sorted(starts) == sorted(f"start {name}" for name in ("architect", *("coder", "reviewer") * 2, "deployer"))  # fmt: skip
         asked = [gate.title for gate in gitgate.list(all=True) if str(gate.details["key"]).startswith(run)]
         assert sorted(asked) == ["Approve architecture?", "Approve deployment?", "Which authentication?"]
-
-
-# Of each example: what people say beside OAuth2 and yes, how it ends, which agents are started, and what is asked.
-COMES_TO: dict[str, tuple[dict[str, Any], str, tuple[str, ...], tuple[str, ...]]] = {
-    "simple": ({}, "completed", ("architect", "coder", "reviewer"), ("Which authentication?",)),
-    "approval": (
-        {},
-        "completed",
-        ("architect", "coder", "test-runner", "deployer"),
-        ("Which authentication?", "Approve for production deployment?"),
-    ),
-    "autonomous": ({}, "stuck", ("autonomous-agent",), ()),
-    "reviews": (
-        {},
-        "completed",
-        ("architect", "coder", "reviewer", "coder", "reviewer", "deployer"),
-        ("Approve architecture?", "Which authentication?", "Approve deployment?"),
-    ),
-    "reviews, and no": (
-        {"Approve deployment?": (False, "not on a Friday")},
-        "stuck",
-        ("architect", "coder", "reviewer", "coder", "reviewer"),
-        ("Approve architecture?", "Which authentication?", "Approve deployment?"),
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.thorough
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", COMES_TO)
-def test_each_example_is_killed_at_every_step(name: str) -> None:
-    """Before each event and after it: the same end, each agent started once a step, each person asked once."""
-    made: dict[str, Any] = {}
-    exec(compile(FLOWS, "flows.py", "exec"), made)  # noqa: S102 - our own text
-    flow = made[name.partition(",")[0]]
-    said, status, starts, asked = COMES_TO[name]
-    agents = {"coder": [NEEDS, DONE, DONE], "reviewer": [{"status": "CHANGES"}, {"status": "APPROVED"}]}
-    how: dict[str, Any] = {
-        "agents": {**agents, "autonomous-agent": NEEDS},
-        "people": {"Which": "OAuth2", **said},
-    }
-    whole = testing.play(flow, "x", **how)
-    assert (whole.status, whole.asked) == (status, asked)
-    assert tuple(word.removeprefix("start ") for word in whole.starts if word != "resume coder") == starts
-    places = 0
-    for crash in testing.crashes(flow, "x", **how):
-        places += 1
-        assert (crash.status, crash.reason) == (whole.status, whole.reason), crash.crash
-        assert (crash.starts, crash.asked, crash.steps) == (whole.starts, whole.asked, whole.steps), (
-            crash.crash
-        )
-        assert (crash.told, crash.doubted) == (whole.told, ()), crash.crash
-    assert places > 2 * len(starts)
 
 
 def drive(cli: Command, run: str) -> str:

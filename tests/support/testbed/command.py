@@ -89,15 +89,23 @@ class Command:
         return checked(args, Outcome(done.code, *map(decoded, (done.out, done.err))), code)
 
     def scripted(
-        self, script: str, *args: str, cwd: Path | None = None, timeout: float = PATIENCE
+        self,
+        script: str,
+        *args: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float = PATIENCE,
     ) -> Outcome:
         """Python code in a process of its own, as by `python -c`: the command with something of it replaced."""
-        if LOADED.may_run(os.environ):
+        surroundings = {**os.environ, **(env or {})}
+        if LOADED.may_run(surroundings):
             words = [str(COMMAND), *args]
-            done = LOADED.run(words, cwd=cwd, env=os.environ, timeout=timeout, script=script)
+            done = LOADED.run(words, cwd=cwd, env=surroundings, timeout=timeout, script=script)
             return Outcome(done.code, *map(decoded, (done.out, done.err)))
         called = [sys.executable, "-c", script, *args]
-        ended = subprocess.run(called, cwd=cwd, capture_output=True, timeout=timeout, check=False)
+        ended = subprocess.run(
+            called, cwd=cwd, env=surroundings, capture_output=True, timeout=timeout, check=False
+        )
         return Outcome(ended.returncode, *map(decoded, (ended.stdout, ended.stderr)))
 
     def start(
