@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import count, product
 
+from gitgate.claims.claiming import GIVE_UP_AT
 from gitgate.gates.leases import RENEW_AT
 from gitgate.resumption.calls import AGAIN_AFTER
-from gitgate.resumption.run import GIVE_UP_AT
 
 from .measure import Table
 
