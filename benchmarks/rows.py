@@ -193,22 +193,60 @@ def open_in_process(room: Path) -> list[Row]:
     empty, full = scenes.repository(room / "open-0"), scenes.repository(room / "open-10000")
     scenes.with_gates(full, 10_000)
     code = (
-        "import os, sys, time, pathlib, statistics\n"
+        "import os, subprocess, time, pathlib, statistics\n"
         "from gitgate.context.desk import open_desk\n"
         "from gitgate.acts.asking import ask, AskWishes\n"
         "from gitgate.questions.drafts import Draft, question\n"
         "desk = open_desk(pathlib.Path('.'), dict(os.environ), bulk=True)\n"
-        "times = []\n"
+        "def git(*words):\n"
+        "    return subprocess.run(['git', *words], check=True, capture_output=True, text=True).stdout.strip()\n"
+        "tree = git('rev-parse', 'HEAD^{tree}')\n"
+        "ours, theirs = [], []\n"
         "for n in range(60):\n"
         "    start = time.perf_counter()\n"
         "    ask(desk, Draft((question('Which way?'),)), AskWishes(push=False))\n"
-        "    times.append(time.perf_counter() - start)\n"
-        "print(statistics.median(times[10:]) * 1000)\n"
+        "    between = time.perf_counter()\n"
+        "    git('update-ref', f'refs/yardstick/{n}', git('commit-tree', tree, '-m', 'Which way?'), '')\n"
+        "    ours.append(between - start)\n"
+        "    theirs.append(time.perf_counter() - between)\n"
+        "print(statistics.median(ours[10:]) * 1000, statistics.median(theirs[10:]) * 1000)\n"
     )
-    figures = [float(run([sys.executable, "-c", code], place)) for place in (empty, full)]
+    taken = [map(float, run([sys.executable, "-c", code], place).split()) for place in (empty, full)]
+    names = ("opening one gate, in process", "the same with 10,000 open")
     return [
-        figure("opening one gate, in process", figures[0], "ms", 6),
-        figure("the same with 10,000 open", figures[1], "ms", 6),
+        ratio(name, *both, 2, "git commit-tree, git update-ref")
+        for name, both in zip(names, taken, strict=True)
+    ]
+
+
+def with_push(room: Path) -> list[Row]:
+    """A question and an answer that go to a server without our hook, and the same refs pushed by git."""
+    server = scenes.repository(room / "server.git", bare=True)
+    place = scenes.repository(room / "pushing")
+    ids = scenes.with_gates(place, 80)
+    run(["git", "remote", "add", "origin", str(server)], place)
+    run([COMMAND, "sync", "-q"], place)
+    answered, pushed = iter(ids[:40]), iter(ids[40:])
+
+    def plain() -> None:
+        ref = f"refs/hitl/open/{next(pushed)}"
+        tip = run(["git", "rev-parse", ref], place).decode().strip()
+        run(["git", "push", "-q", "origin", f"{tip}:{ref.replace('open', 'yardstick')}"], place)
+
+    ask, respond, push, named, start = side_by_side(
+        [
+            lambda: run([COMMAND, "ask", "Which way?", "-q"], place),
+            lambda: run([COMMAND, "respond", next(answered), "Left", "-q"], place),
+            plain,
+            lambda: run(["git", "rev-parse", "HEAD"], place),
+            lambda: run(START_UP, place),
+        ],
+        25,
+    )
+    yardstick = push - named + start
+    return [
+        ratio("ask, and its push", ask, yardstick, 1.5, "git push of one ref + start-up"),
+        ratio("respond, and its push", respond, yardstick, 1.5, "git push of one ref + start-up"),
     ]
 
 
@@ -238,6 +276,7 @@ ROWS: dict[str, Callable[[Path], list[Row]]] = {
     "sync": sync_idle,
     "poll": poll_bytes,
     "open": open_in_process,
+    "with-push": with_push,
     "writers": many_writers,
     "flows": flow_steps,
     "push": push_hooked,

@@ -53,6 +53,8 @@ def work_moves(desk: Desk, gate: str, remote: str, known: Mapping[str, str] | No
     """
     from ..store.remote.remote import tracking
 
+    if known is not None and WORK + gate not in known and SESSIONS + gate not in known:
+        return []
     prefixes = [WORK] + ([SESSIONS] if desk.settings.text("session") == "push" else [])
     find = desk.refs.get if known is None else known.get
     moves = []

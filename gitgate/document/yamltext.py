@@ -62,10 +62,11 @@ def _integer(word: str, field: Field) -> int:
     return number
 
 
-# A dash for an item, a key with its colon, and what follows on the line.
+# Blanks and a dash for an item, a key with its colon, and what follows on the line.
 LINE = re.compile(
-    r"^( *)(- )?(?:([A-Za-z_][A-Za-z0-9_-]{0,63}):(?: (?=[^ \n])|$))?(.*)$", re.ASCII | re.MULTILINE
+    r"^( *(?:- )?)(?:([A-Za-z_][A-Za-z0-9_-]{0,63}):(?: (?=[^ \n])|$))?(.*)$", re.ASCII | re.MULTILINE
 )
+MOST_NODES = 3  # on one line: an item, a key, its value
 SHORT_LINE = 40  # A key of so many letters is a step of a path as it is.
 ESCAPE = r'\\(?:([\\"ntr])|u([0-9a-f]{4})|U(000[1-9a-f][0-9a-f]{4}|0010[0-9a-f]{4}))'
 SIMPLE = {"\\": "\\", '"': '"', "n": "\n", "t": "\t", "r": "\r"}
@@ -90,89 +91,85 @@ def read_yaml(text: str, source: str, limits: Limits) -> Field | None:
 class _Reader:
     def __init__(self, text: str, source: str, limits: Limits) -> None:
         self.lines = text.split("\n")
-        self.parts: list[tuple[str, str, str, str]] = LINE.findall(text)
-        if len(self.parts) != len(self.lines):
+        self.parts: list[tuple[str, str, str]] = LINE.findall(text)
+        if len(self.parts) != len(self.lines) or self.may_exceed(limits.nodes):
             raise _Other
         self.last = len(self.lines) - 1  # after the last newline stands nothing
         self.at = 0
         self.source = source
-        self.left = limits.nodes
         self.depth = limits.depth
 
+    def may_exceed(self, nodes: int) -> bool:
+        """Whether there may be more values and keys than that. Lines of a text that look like keys are counted too; the library
+        then counts without them.
+        """
+        if MOST_NODES * len(self.parts) <= nodes:
+            return False
+        return 1 + sum(2 * bool(key) + before.endswith("- ") for before, key, _ in self.parts) > nodes
+
     def document(self) -> Field:
-        self.count(1)
         top = Field(None, self.source, "", 1)
-        self.mapping(top, 0, 1, "")
+        self.mapping(top, "", 1, "")
         if self.at != self.last:
             raise _Other
         return top
 
-    def count(self, nodes: int) -> None:
-        self.left -= nodes
-        if self.left < 0:
-            raise _Other
-
-    def mapping(self, field: Field, indent: int, depth: int, lead: str) -> None:
-        """The keys at `indent`; `lead` is the dash before the first of them, in a list."""
+    def mapping(self, field: Field, indent: str, depth: int, lead: str) -> None:
+        """The keys that stand behind `indent`; before the first of them is `lead`, which has a dash in a list."""
         if depth > self.depth:
             raise _Other
         entries: dict[str, Field] = {}
         field.value = entries
         while self.at < self.last:
-            blanks, dash, key, rest = self.parts[self.at]
-            if len(blanks) + len(dash) != indent or dash != lead:
+            before, key, rest = self.parts[self.at]
+            if before != lead:
                 break
             if not key or key in WORDS or key in entries:
                 raise _Other
-            self.count(2)
-            entry = Field(
-                None, self.source, f".{key}" if len(key) <= SHORT_LINE else step(key), self.at + 1, field
-            )
-            entries[key] = entry
+            name = f".{key}" if len(key) <= SHORT_LINE else step(key)
             self.at += 1
+            entries[key] = entry = Field(None, self.source, name, self.at, field)
             self.value(entry, rest, indent, depth + 1)
-            lead = ""
+            lead = indent
         if not entries:
             raise _Other
 
-    def value(self, field: Field, rest: str, indent: int, depth: int) -> None:
+    def value(self, field: Field, rest: str, indent: str, depth: int) -> None:
         """What follows a key: on its line, or on the lines below, two columns further in."""
         if rest:
             self.word(field, rest, indent, depth)
             return
-        deeper = indent + 2
-        blanks, dash, key, _ = self.parts[self.at]
-        if len(blanks) != deeper:
-            raise _Other
-        if dash:
+        deeper = indent + "  "
+        before, key, _ = self.parts[self.at]
+        if before == deeper and key:
+            self.mapping(field, deeper, depth, deeper)
+        elif before == deeper + "- ":
             self.sequence(field, deeper, depth)
-        elif key:
-            self.mapping(field, deeper, depth, "")
         else:
             raise _Other
 
-    def sequence(self, field: Field, indent: int, depth: int) -> None:
+    def sequence(self, field: Field, indent: str, depth: int) -> None:
         if depth > self.depth:
             raise _Other
         entries: list[Field] = []
         field.value = entries
+        lead = indent + "- "
         while self.at < self.last:
-            blanks, dash, key, rest = self.parts[self.at]
-            if len(blanks) != indent or not dash:
+            before, key, rest = self.parts[self.at]
+            if before != lead:
                 break
-            self.count(1)
             item = Field(None, self.source, f"[{len(entries)}]", self.at + 1, field)
             entries.append(item)
             if key:
-                self.mapping(item, indent + 2, depth + 1, dash)
+                self.mapping(item, indent + "  ", depth + 1, lead)
             else:
                 self.at += 1
                 self.word(item, rest, indent, depth + 1)
 
-    def word(self, field: Field, rest: str, indent: int, depth: int) -> None:
+    def word(self, field: Field, rest: str, indent: str, depth: int) -> None:
         """A value on one line, or a block that begins there."""
         if rest in BLOCKS:
-            field.value = self.block(indent + 2, BLOCKS[rest])
+            field.value = self.block(indent + "  ", BLOCKS[rest])
         elif rest in ("[]", "{}"):
             if depth > self.depth:
                 raise _Other
@@ -182,9 +179,8 @@ class _Reader:
         else:
             field.value = read_bare(rest, field)
 
-    def block(self, indent: int, kept: int) -> str:
+    def block(self, lead: str, kept: int) -> str:
         """The lines of a literal block, and of its last newlines none, one or all (0, 1, 2)."""
-        lead = " " * indent
         found: list[str] = []
         while self.at < self.last:
             line = self.lines[self.at]
@@ -192,12 +188,12 @@ class _Reader:
                 break
             if line and not line.strip(" "):
                 raise _Other  # blanks alone: whether they count is not for us to say
-            found.append(line[indent:])
+            found.append(line[len(lead) :])
             self.at += 1
         body = "\n".join(found).rstrip("\n")
         if not found or not found[0] or found[0].startswith(" "):
             raise _Other
-        if self.at < self.last and self.lines[self.at].startswith(lead[:-1]) and indent > 1:
+        if self.at < self.last and self.lines[self.at].startswith(lead[:-1]) and len(lead) > 1:
             raise _Other
         ends = len(found) - body.count("\n")
         return body + "\n" * (0 if kept == 0 else 1 if kept == 1 else ends)

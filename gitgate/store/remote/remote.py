@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from ...document.values import dataclass, field
 from ...errors import RemoteUnreachable, UnsafeRemote, Usage
@@ -124,6 +125,7 @@ def tracking(remote: str, ref: str) -> str:
     return f"{tracking_base(remote)}{ref.removeprefix(HITL)}"
 
 
+@cache
 def tracking_base(remote: str) -> str:
     """`refs/gitgate/<remote>/`: outside refs/hitl and refs/remotes, so that no fetch or prune touches a local gate.
 
