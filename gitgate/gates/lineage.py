@@ -106,11 +106,12 @@ def on_its_branch(desk: Desk, work: Work) -> Work:
     """The work of a question as it is recorded: one that follows is on the branch of the gate that it follows, and one in a tree
     that was made for a run on the run's.
 
-    Not where the agent went to another branch itself.
+    Not where the agent went to another branch itself. One that is on none, as after `git checkout --detach`, went to no other.
     """
     gate = followed(desk)
     stand = stand_of(desk, gate.id) if gate is not None else None
-    if gate is not None and stand is not None and is_here(desk, stand) and stand.branch == work.branch:
+    placed = gate is not None and stand is not None and is_here(desk, stand)
+    if gate is not None and stand is not None and placed and work.branch in (stand.branch, None):
         return replace(work, branch=gate.opened.work.branch or work.branch)
     served = served_in(desk.repo)
     if served is not None and served.own == work.branch:

@@ -92,7 +92,7 @@ def gather(desk: Desk, held: HeldClaim, place: Situation, later: Sequence[Gate] 
     done = commits.add_trailers(there.git, made, trailers(held.gate), keep) if made else []
     branch = commits.head_branch(there.git)
     begun = place.course.branch or work_of(desk, held.gate).branch
-    return Made(tuple(done), branch, begun if branch == place.branch else branch, place.course)
+    return Made(tuple(done), branch, begun if branch in (place.branch, None) else branch, place.course)
 
 
 def gather_named(desk: Desk, held: HeldClaim, later: Sequence[Gate], course: Course = Course()) -> Made:
@@ -210,7 +210,8 @@ def aim(desk: Desk, held: HeldClaim, made: Made, *, own_only: bool) -> Target:
     begun, wanted = course.branch or work_of(desk, held.gate).branch, made.wanted
     own = f"gate/{held.gate.id}"
     if held.remote is None:
-        return aim_here(desk, made, wanted, begun=begun or own)
+        found = aim_here(desk, made, wanted, begun=begun or own)
+        return found if found.branch else aim_at_own(desk, held, made, found.why)
     if not may_publish_work(desk):
         return Target(here)
     why = course.gone if wanted == begun else ""
@@ -219,13 +220,21 @@ def aim(desk: Desk, held: HeldClaim, made: Made, *, own_only: bool) -> Target:
         if found.branch:
             return found
         why = found.why
+    found = aim_at_own(desk, held, made, why)
+    return found if found.branch else Target(here, why=why)
+
+
+def aim_at_own(desk: Desk, held: HeldClaim, made: Made, why: str) -> Target:
+    """A branch that is named by the gate, for what no other branch can take."""
+    own = f"gate/{held.gate.id}"
     for name in (own, *(f"{own}-{number}" for number in range(2, 10))):
-        tip = tip_there(desk, held.remote, name)
+        ref = HEADS + name
+        tip = desk.refs.get(ref) if held.remote is None else tip_there(desk, held.remote, name)
         if tip == made.tip:
             return Target(name, why=why)
         if tip is None or commits.is_ancestor(desk.repo.git, tip, made.tip):
-            return Target(name, (RefMove(HEADS + name, made.tip, tip),), why)
-    return Target(here, why=why)
+            return Target(name, (RefMove(ref, made.tip, tip),), why)
+    return Target("", why=why)
 
 
 def aim_at(desk: Desk, held: HeldClaim, made: Made, wanted: str, *, begun: str) -> Target:

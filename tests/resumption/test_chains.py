@@ -138,6 +138,36 @@ def test_a_chain_of_questions_ends_on_its_branch(
         assert repository.git("worktree", "list").count("\n") == 0
 
 
+LEAVES = "git checkout -q --detach"
+
+
+@SLOW
+@pytest.mark.parametrize("way", ["hook", "clone", "alone"])
+def test_a_chain_whose_agent_left_its_branch_for_none(chain: MakeChain, agent: Agent, way: str) -> None:
+    """As before a look at an older commit: what it commits is for its branch all the same."""
+    there = chain(way)
+    agent.does(ASKS.format(folder=agent.folder, long=3, between=f"{COMMITS}; {LEAVES}"))
+    first = there.cli.quick("ask", "Which?", "--agent", "scripted", cwd=there.asking.path, code=0).line
+    assert len(there.follow(first)) == 3
+    assert there.subjects == ["part 1", "part 2", "last"]
+
+
+@SLOW
+@pytest.mark.parametrize("way", ["hook", "alone"])
+def test_what_an_agent_without_a_branch_commits_has_one(chain: MakeChain, agent: Agent, way: str) -> None:
+    """It asked on none: what it makes would be on none either, and gone with its working tree."""
+    there = chain(way)
+    there.asking.git("checkout", "-q", "--detach")
+    agent.does("git checkout -q --detach; echo 1 > one; git add -A; git commit -qm one")
+    gate = there.cli.quick("ask", "Which?", "--agent", "scripted", cwd=there.asking.path, code=0).line
+    there.answer(gate)
+    until(lambda: there.shown(gate)["state"] == "resumed")
+    came = there.shown(gate)["resume"]
+    assert came["branch"] == f"gate/{gate}"
+    shared = there.shared or there.asking
+    assert shared.git("rev-parse", f"gate/{gate}") == came["commits"][-1]
+
+
 ONE_MORE = """
 if [ "$GITGATE_ANSWER" = "no more" ]; then echo end > end; git add -A; git commit -qm end; exit 0; fi
 echo half > half; git add -A; git commit -qm half

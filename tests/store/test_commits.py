@@ -99,3 +99,14 @@ def test_a_trial_merge_names_what_would_conflict(repo: Clone, clash: bool) -> No
     before = repo.refs()
     assert conflicts(repo.repository.git, ours, theirs) == (["README"] if clash else [])
     assert repo.refs() == before
+
+
+def test_branches_that_end_there_go_along(repo: Clone) -> None:
+    """The one that was left for none, and one made on the way; one that stands on what was there before stays."""
+    repo.git("branch", "older")
+    before = [repo.commit("one", one="1"), repo.commit("two", two="2")]
+    repo.git("branch", "side", before[0])
+    older = repo.git("rev-parse", "older")
+    repo.git("checkout", "-q", "--detach")
+    after = add_trailers(repo.repository.git, before, WANTED)
+    assert repo.git("rev-parse", "side", "main", "HEAD", "older").split() == [*after, after[1], older]

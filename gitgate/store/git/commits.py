@@ -64,7 +64,7 @@ def load_raw(git: Git, commits: Sequence[str]) -> list[Raw]:
 def add_trailers(
     there: Git, commits: Sequence[str], trailers: Sequence[tuple[str, str]], keep: Collection[str] = ()
 ) -> list[str]:
-    """The same commits, each ending with the trailers; HEAD is moved to the last.
+    """The same commits, each ending with the trailers; HEAD is moved to the last, and each branch that ends at one with it.
 
     Only what an agent just made and nobody else has is ever rewritten, and nothing that carries a signature: then all
     of them stay as they are. So do those of `keep`, which holds the ancestors of each, too.
@@ -89,6 +89,7 @@ def add_trailers(
     last = there.text("rev-parse", "HEAD")
     if last in new:
         move_head(there, new[last], last)
+    move_branches(there, new)
     return [new.get(oid, oid) for oid in commits]
 
 
@@ -112,6 +113,14 @@ def move_head(there: Git, new: str, old: str) -> None:
         there.run("update-ref", "-m", "gitgate: trailers", "HEAD", new, old)
     except GitFailed as failed:
         raise LostRace("HEAD was moved while the agent's commits were read", hint="git log") from failed
+
+
+def move_branches(there: Git, new: dict[str, str]) -> None:
+    """The other branches that end there, such as the one that an agent left for none: else they keep a copy that none goes on from."""
+    listed = there.text("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads").splitlines()
+    for oid, ref in (line.split(" ", 1) for line in listed):
+        if oid in new:
+            there.run("update-ref", "-m", "gitgate: trailers", ref, new[oid], oid, check=False)
 
 
 def head_branch(there: Git) -> str | None:
