@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from ...errors import MissingExtra
 from ...text.display import neutral, one_line
@@ -25,13 +25,18 @@ MOST_MARKS = (
     4000  # brackets and stars: a text with more of them is shown as its lines, since reading it takes long
 )
 MARKS = re.compile(r"[\[\]*_`]")
-ACTS = re.compile(r"[\\`*_\[\]|~$]")
+ACTS = re.compile(r"[\\`*_\[\]|~$]|!\Z")  # a link of ours behind `!` would be a picture
 HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 # A line that begins so would be a heading, a list, or another program's command.
 BEGINS = re.compile(r"^([ \t]*)(?:([#+=/-])|([0-9]{1,9})([.)]))", re.MULTILINE)
 # A forge looks for these in what was rendered, so that no backslash helps: a character that nobody sees stands in them.
 UNSEEN = "&#8203;"
-MENTION = re.compile(r"([@#]|\b(?:GH|CVE|GHSA)-)(?=\w|\Z)|([!%]|&amp;|\\[~$])(?=[\w\"{])", re.IGNORECASE)
+MENTION = re.compile(
+    r"([@#]|\b(?:GH|GL|CVE|GHSA)-)(?=\w|\Z)|([!%]|&amp;|\\[~$])(?=[\w\"{])"
+    r"|\\\*(?=iteration:)|\\\[(?=\\\[|(?:\w|\\_){1,60}:|TOC\\\])"  # GitLab's; and names of pictures
+    r"|:(?![0-9]{1,2}Z?:)(?=(?:[\w+-]|\\_){1,60}:)",
+    re.IGNORECASE,
+)
 # An address that is not whole would become one with what is written behind it.
 BEGUN = re.compile(r":(?=//)|\bwww(?=\.)", re.IGNORECASE)
 # Of those that people copy nothing may be changed: addresses and commits' ids are shown as code.
@@ -44,6 +49,7 @@ ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]+(?:[/?#][\w.~:/?#\[\]@!$&'()*+,;=
 REFERRED = re.compile(
     r"/(?:issues|pulls?|discussions|commits?|compare|advisories|merge_requests|work_items|epics|snippets|milestones)(?:/|$)"
 )
+PORT = re.compile(r":(?:443|80)?\Z")  # the one that everybody means
 LANGUAGE = re.compile(r"[A-Za-z0-9+#-]{1,20}", re.ASCII)
 # Of these a forge makes more than code.
 DRAWN = frozenset(
@@ -75,7 +81,8 @@ def phrase(text: str, most: int, site: str = "") -> str:
     from markdown_it.tree import SyntaxTreeNode
 
     inner = SyntaxTreeNode(tokens).children
-    return inline(inner[0].children, host_of(site)) if inner else as_words(words)
+    written = inline(inner[0].children, host_of(site)) if inner else as_words(words)
+    return written.replace("\n", " ")  # `&#10;` is a new line once it is read
 
 
 def quoted(markup: str) -> str:
@@ -141,7 +148,7 @@ def inline(nodes: Sequence[SyntaxTreeNode], host: str, *, bare: bool = False) ->
     words: list[str] = []  # neighbours are escaped as one: a mention may lie across them
     for node in nodes:
         if node.type in ("text", "text_special"):
-            words.append(node.content)
+            words.append(neutral(node.content))  # `&#x202e;` is a character once it is read
         elif node.type in ("softbreak", "hardbreak"):
             words.append("\n")
         else:
@@ -163,7 +170,7 @@ def other_inline(node: SyntaxTreeNode, host: str, *, bare: bool) -> str:
     if node.type == "link":
         return link(inline(node.children, host, bare=bare), address_of(node, "href"), host)
     mark = "" if bare else {"strong": "**", "em": "*"}.get(node.type, "")
-    inner = inline(node.children, host, bare=bare) if node.children else as_words(node.content)
+    inner = inline(node.children, host, bare=bare) if node.children else as_words(neutral(node.content))
     return f"{mark}{inner}{mark}" if inner.strip() else ""
 
 
@@ -175,8 +182,8 @@ def link(words: str, address: str, host: str) -> str:
     """One that a person may follow, with where it leads; a reference to another thread would be told there, and is none."""
     if not ADDRESS.fullmatch(address) or is_reference(address, host):
         return f"{words} ({code(address)})"
-    there = host_of(address)
-    said = "" if there in words else f" ({code(there)})"
+    there, shown = host_of(address), words.strip("`")
+    said = "" if there == host_of(shown if "://" in shown else f"//{shown}") else f" ({code(there)})"
     return f"[{words or code(there)}](<{address.replace('&', '&amp;')}>){said}"
 
 
@@ -188,8 +195,9 @@ def host_of(address: str) -> str:
 
 
 def is_reference(address: str, host: str) -> bool:
-    there = host_of(address).removeprefix("www.")
-    return there in ("", host, "github.com") and REFERRED.search(urlsplit(address).path) is not None
+    there = PORT.sub("", host_of(address).removeprefix("www."))
+    path = unquote(urlsplit(address).path)
+    return there in ("", PORT.sub("", host), "github.com") and REFERRED.search(path) is not None
 
 
 # Blocks

@@ -12,7 +12,7 @@ from cmarkgfm.cmark import Options
 OPTIONS = Options.CMARK_OPT_UNSAFE | Options.CMARK_OPT_FOOTNOTES | Options.CMARK_OPT_HARDBREAKS
 # What GitHub looks for in the words of a page, outside of code and links.
 ACTS = re.compile(
-    r"(?<![A-Za-z0-9_])@[A-Za-z0-9]|[\w.+-]@[\w-]+\.\w|#[0-9]|\b(?:GH|CVE|GHSA)-\w|\b[0-9a-f]{7,40}\b|https?://|\bwww\.",
+    r"(?<![A-Za-z0-9_])@[A-Za-z0-9]|[\w.+-]@[\w-]+\.\w|#[0-9]|\b(?:GH|GL|CVE|GHSA)-\w|:(?!\d\d?Z?:)[\w+-]+:|[\u200e\u200f\u2028-\u202e\u2066-\u2069]|\b[0-9a-f]{7,40}\b|https?://|\bwww\.",
     re.IGNORECASE,
 )
 OURS = {

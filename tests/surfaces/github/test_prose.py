@@ -24,7 +24,8 @@ ACTING = [
     "&commat;ada", "&#35;1", "\\@ada", "\\#1", "@\\ada", "[^1]", "[^1]: note", "- [x] done", "> [!NOTE]", "```mermaid", "```", "~~~", "`",
     "``", "*", "**", "_", "~~", "|a|b|", "|-|-|", "$x$", "# h", "===", "---", "1. ", "- ", "> ", "    ", "\t", "\n", "\n\n", " ", "words",
     "\\", "(", ")", "[", "]", "![", "](", "<", ">", "&", "https://", "@", "#", "GH-", "ada", "1", "/approve", "\u200b", "é", "\r\n", "<b>", "`@ada`",
-    "[good](https://good.example/a_b*c?d=1&copy=2#3)",
+    "[good](https://good.example/a_b*c?d=1&copy=2#3)", "&#10;", "&#13;", "&#x202e;", "&#8203;", "&#x2028;", ":tada:", ":white_check_mark:",
+    ":", "GL-1", "GL-", "[issue:1]", "[work_item:1]", "[[Home]]", "*iteration:1", "\\!", "&excl;", "[a](https://github.com:443/o/r/issues/1)",
 ]  # fmt: skip
 texts = st.one_of(
     st.text(max_size=200),
@@ -36,6 +37,8 @@ texts = st.one_of(
 
 @given(texts)
 @example("HTTP://![]()")
+@example("\\![](https://evil.example/b.png)")
+@example("Look&excl;[x](https://evil.example/b.png)")
 @example("HTTP://[]()")
 @example("www.![]()a.example")
 @example("www.*evil.example*")
@@ -93,7 +96,7 @@ def test_it_wraps_and_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["[", "![", "*a", "_", "`", "> ", "- ", "<", "[a](", "**a ", "1. ", "[a](b", "*_", "&", "\\", "@", "a.b/", "www.", "abcdef0 "]
+    "unit", ["[", "![", "*a", "_", "`", "> ", "- ", "<", "[a](", "**a ", "1. ", "[a](b", "*_", "&", "\\", "@", "a.b/", "www.", "abcdef0 ", ":", ":a", "[a:", "a_"]
 )  # fmt: skip
 def test_it_is_read_in_time(unit: str) -> None:
     """However many marks there are."""
@@ -107,6 +110,65 @@ def test_what_was_escaped_stays_words() -> None:
     page = rendered(prose("\\# h\n\n\\- x\n\n1\\. y\n\n\\> z\n\n\\+ a\nb\n\\---\n\n\\=\n\n/retest", 500))
     assert set(page.tags) <= {"p", "/p", "br", "/br"}
     assert "\\/retest" in prose("/retest", 500)
+
+
+@pytest.mark.parametrize("write", [prose, phrase])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("&#x202e;evorppa", "\\\\u202eevorppa"),
+        ("a&#8203;b&ZeroWidthSpace;", "a\\\\u200bb\\\\u200b"),
+        ("yes&#13;# Approved", "yes\\\\r# Approved"),
+        ("**b &#x2028;**", "**b \\\\u2028**"),
+    ],
+)
+def test_no_entity_hides_or_acts(write: Callable[[str, int], str], text: str, shown: str) -> None:
+    """What an entity stands for is spelt out, as the character itself would be."""
+    assert write(text, 500) == shown
+
+
+def test_a_line_stays_one() -> None:
+    """A title that has a new line as an entity begins no paragraph of ours."""
+    assert phrase("Which?&#10;&#10;For @ada&#10;/close", 500) == "Which?  For @&#8203;ada \\/close"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (":tada: :+1: :100:", ":&#8203;tada: :&#8203;+1: :&#8203;100:"),
+        (":white_check_mark: done", ":&#8203;white\\_check\\_mark: done"),
+        ("at 09:30:00, std::vector", "at 09:30:00, std::vector"),
+    ],
+)
+def test_names_of_pictures_are_words(text: str, shown: str) -> None:
+    """A forge draws `:shipit:`, which is no word of the agent then; times and names of code stay as they are."""
+    assert prose(text, 500) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["GL-12", "[issue:12]", "[work_item:12]", "[epic:12]", "[vulnerability:team/x/12]", "[contact:a@b.example]", "[[Home]]", "*iteration:12", "^alert#12"]
+)  # fmt: skip
+def test_gitlabs_own_references_are_words(text: str) -> None:
+    """Row 34: GitLab links them in what was rendered, and tells the other thread, so that no backslash helps."""
+    words = "".join(rendered(prose(f"see {text} there", 500)).words)
+    assert text not in words
+    assert words.replace("\u200b", "").strip() == f"see {text} there"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("[good.example/evil.example](https://evil.example/x)", "[good.example/evil.example](<https://evil.example/x>) (`evil.example`)"),
+        ("[evil.example.good.example](https://evil.example)", "[evil.example.good.example](<https://evil.example>) (`evil.example`)"),
+        ("[docs.example/a](https://docs.example/a)", "[docs.example/a](<https://docs.example/a>)"),
+        ("<https://docs.example/a>", "[`https://docs.example/a`](<https://docs.example/a>)"),
+        ("[x](https://github.com:443/o/r/issues/1)", "x (`https://github.com:443/o/r/issues/1`)"),
+        ("[x](https://github.com/o/r/%69ssues/1)", "x (`https://github.com/o/r/%69ssues/1`)"),
+    ],
+)  # fmt: skip
+def test_where_a_link_leads_is_told(written: str, shown: str) -> None:
+    """Words that only hold the server's name do not; an address that means another thread's is one, however it is spelt."""
+    assert prose(written, 500, SITE) == shown
 
 
 def test_nothing_is_hidden() -> None:
