@@ -298,7 +298,7 @@ def retry_words(view: View) -> str:
         page = f"{view.site}/actions/workflows/{ANSWERS}"
         given = f"the gate `{gate}` and the commit {span(answer.commit, 64)}"
         ways[:1] = [
-            f"**to try again**: [run the workflow]({page}) with {given}",
+            f"**to try again**: [the workflow's page]({page}), its button **Run workflow**, with {given}",
             f"or, in a clone: `git gate resume {gate}`",
         ]
     return "\n".join(f"- {way}" for way in ways)
@@ -329,27 +329,39 @@ def outcome_note(view: View) -> ReplyNote | None:
     entry = next((one for one in reversed(gate.history) if one.event is came), None)
     if came is None or entry is None or gate.state not in ("resumed", "failed"):
         return None
-    said = [f"Gate **{gate.id}**: {ending(view, came)}", f"It had asked: {phrase(gate.opened.title, 100)}"]
-    said += [retry_words(view)] if gate.state == "failed" else []
+    said = [f"Gate **{gate.id}**: {ending(view, came)}", asked_words(gate)]
+    said += [f"It is not started again by itself:\n\n{retry_words(view)}"] if gate.state == "failed" else []
     said += told_last(view.site, came, MOST_SAID)
     return ReplyNote(f"<!-- gitgate came={entry.commit} gate={gate.id} -->", "\n\n".join(said))
+
+
+def asked_words(gate: Gate) -> str:
+    """What had been asked, and what was said to it, in a line each."""
+    asked = f"It had asked: {phrase(gate.opened.title, 100)}"
+    if gate.answer is None:
+        return asked
+    answer = gate.answer.answer
+    words = "; ".join(value_words(answer.values.get(question.key)) for question in gate.opened.questions)
+    by = f"by {span(answer.by.partition(' <')[0], 60)}" if answer.by else "which nobody gave: it was declared"
+    return f"{asked}\nThe answer: {span(words, 120)}, {by}"
 
 
 def ending(view: View, came: Outcome) -> str:
     if view.gate.state == "failed":
         return f"⚠️ the agent failed{f': {span(came.reason, 300)}' if came.reason else '.'}"
     if not came.commits:
-        return "✅ the agent went on, and made no commits."
+        return "✅ the agent went on, and made no commits: nothing is to be reviewed."
     made = ", ".join(commit_link(view, oid) for oid in came.commits[:10])
     more = f" and {len(came.commits) - 10} more" if len(came.commits) > 10 else ""
     where = f" on {span(came.branch, 100)}" if came.branch else ""
-    return f"✅ the agent went on: {made}{more}{where}{compare_link(view, came)}."
+    return f"✅ the agent went on: {made}{more}{where}{compare_link(view, came)}"
 
 
 def compare_link(view: View, came: Outcome) -> str:
     first, last = came.commits[0], came.commits[-1]
     whole = view.site and re.fullmatch(OID, first) and re.fullmatch(OID, last)
-    return f" ([compare]({view.site}{view.customs.pages}/compare/{first}%5E...{last}))" if whole else ""
+    page = f"{view.site}{view.customs.pages}/compare/{first}%5E...{last}"
+    return f". **To review:** [compare]({page})" if whole else ""
 
 
 def answer_words(view: View, answer: Answer, most: int) -> str:

@@ -39,7 +39,8 @@ def test_an_outcome_is_a_comment_of_its_own_once(team: Team, agent: Agent, bare:
         f"Gate **{gate}**: ✅ the agent went on: [`{tip[:10]}`]({team.forge.site}/commit/{tip}) on `feature`"
         in told
     )
-    assert f"[compare]({team.forge.site}/compare/{tip}%5E...{tip})" in told
+    assert f"on `feature`. **To review:** [compare]({team.forge.site}/compare/{tip}%5E...{tip})" in told
+    assert "It had asked: Which database?\nThe answer: `Postgres`, by `ada`\n" in told + "\n"
     for _ in range(2):
         sweep(team)
     assert ends(team, gate) == [told]
@@ -59,7 +60,11 @@ def test_a_failure_is_told_with_the_way_to_try_again(
     answer = team.gate(gate)["answer"]["commit"]
     page = f"{team.forge.site}/actions/workflows/gitgate.yml"
     assert "⚠️ the agent failed" in told
-    assert f"[run the workflow]({page}) with the gate `{gate}` and the commit `{answer}`" in told
+    assert "It is not started again by itself:" in told
+    assert (
+        f"[the workflow's page]({page}), its button **Run workflow**, with the gate `{gate}` and the commit `{answer}`"
+        in told
+    )
     assert f"`git gate resume {gate}`" in told
     assert rendered(told).links == [page]
 
