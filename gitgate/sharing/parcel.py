@@ -232,7 +232,8 @@ def parse_said(said: object) -> Parcel:
         raise BadParcel(f"{SAID} is no object with {', '.join(sorted(expected))}, version {VERSION}")
     words = {name: said[name] for name in ("gate", "branch", "head", "began")}
     for name, word in words.items():
-        if not isinstance(word, str) or len(word) > 500:
+        # `"\ud800"` is in JSON, and in no file, name or message
+        if not isinstance(word, str) or len(word) > 500 or word.encode(errors="ignore").decode() != word:
             raise BadParcel(f"{SAID}: {name} is no short text")
     for name in ("head", "began"):
         if words[name] and not OID.fullmatch(words[name]):
@@ -273,7 +274,7 @@ def take_objects(desk: Desk, folder: Path, parcel: Parcel) -> None:
 def against(desk: Desk, parcel: Parcel) -> str:
     """What speaks against the refs; empty when nothing does."""
     remote = remote_of(desk) or ""
-    if parcel.head and not desk.repo.git.ok("cat-file", "-e", f"{parcel.head}^{{commit}}"):
+    if parcel.head and desk.refs.get(f"{parcel.head}^{{commit}}") != parcel.head:  # a tag only leads to one
         return f"{parcel.head[:10]} is no commit"
     for gate in parcel.asked:
         if desk.refs.get(OPEN + gate) is not None or desk.tracked(remote, gate) is not None:

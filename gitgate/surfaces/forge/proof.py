@@ -162,6 +162,8 @@ def used_elsewhere(desk: Desk, board: Board, gate: str, comment: Comment) -> boo
 
 def against_dispatch(forge: Forge, asked: Dispatched) -> str:
     """Whether the one who asked for it is a person whose word counts."""
+    if asked.repository and not forge.is_ours(asked.repository):
+        return "it is another repository's event"
     if asked.bot or not asked.login:
         return "a program asked for it, and its word is nobody's"
     if not forge.may_write(asked.login):

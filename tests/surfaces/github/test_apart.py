@@ -190,6 +190,10 @@ def a_broken_pack(folder: Path, _team: Team, _gate: str) -> None:
     (folder / "made.pack").write_bytes(data)
 
 
+def half_a_character(folder: Path, _team: Team, _gate: str) -> None:
+    rewrite(folder, branch="\ud800x")
+
+
 def another_gates_question(folder: Path, team: Team, gate: str) -> None:
     """Of a gate that is somebody else's."""
     tip = team.bare.git("rev-parse", f"refs/hitl/open/{gate}")
@@ -216,6 +220,7 @@ ATTACKS: dict[str, tuple[Callable[[Path, Team, str], None], str]] = {
     "a flag": (a_flag_for_a_branch, "branch is no name of a branch"),
     "a branch that leads out": (a_branch_that_leads_out, "branch is no name of a branch"),
     "no commit": (no_commit, "head is no commit"),
+    "half a character": (half_a_character, "branch is no short text"),
     "a commit that is not there": (a_commit_that_is_not_there, "objects are missing"),
     "a broken pack": (a_broken_pack, "refused"),
     "another gate": (another_gates_question, "was there before this job, and is not this agent's to change"),
@@ -244,6 +249,21 @@ def test_what_an_agents_job_may_not_hand_over_is_refused(team: Team) -> None:
         shutil.rmtree(folder)
     deliver(team, made)  # as it was packed it is taken
     assert team.bare.git("show", "feature:made.txt") == "done"
+
+
+def test_a_tag_is_no_commit(team: Team) -> None:
+    """It leads to one, and would stand where a commit is named."""
+    job, folder = agents_job(team, MAKE)
+    job.git("tag", "-a", "-m", "One", "v1")
+    tag = job.git("rev-parse", "v1")
+    name = job.git("pack-objects", "--revs", "-q", str(folder / "made"), input=f"{tag}\n")
+    (folder / f"made-{name}.pack").replace(folder / "made.pack")
+    for left in folder.glob("made-*"):
+        left.unlink()
+    rewrite(folder, head=tag)
+    before = team.bare.git("for-each-ref")
+    assert f"{tag[:10]} is no commit" in deliver(team, folder, code=1).err
+    assert team.bare.git("for-each-ref") == before
 
 
 def test_what_is_too_large_is_not_packed_nor_taken(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,6 +466,18 @@ def test_whoever_has_no_proof_claims_nothing(team: Team, agent: Agent) -> None:
     team.cli.quick("respond", gate, "x", "--no-resume", cwd=team.agents.path, code=0)
     team.cli.quick("github", "claim", gate, cwd=team.job().path, env=env, code=4)
     assert not output.exists()
+    assert team.gate(gate)["state"] == "answered"
+
+
+def test_another_repositorys_dispatch_vouches_for_nothing(team: Team, agent: Agent) -> None:
+    """A person of this one is its sender; it was sent elsewhere, and in no form counts here."""
+    gate = team.ask("Which?")
+    team.cli.quick("respond", gate, "x", "--no-resume", cwd=team.agents.path, code=0)
+    sent = team.forge.run_event("gitgate.yml", "ada", gate=gate, commit=team.gate(gate)["answer"]["commit"])
+    event = str(team.event_file({**sent, "repository": {"full_name": "evil/project"}}))
+    for words in (("claim", gate, "--event", event), ("resume", gate, "--event", event)):
+        team.cli.quick("github", *words, cwd=team.job().path, env=JOB, code=4)
+    assert agent.starts == []
     assert team.gate(gate)["state"] == "answered"
 
 
