@@ -149,7 +149,7 @@ def test_names_of_pictures_are_words(text: str, shown: str) -> None:
     "text", ["GL-12", "[issue:12]", "[work_item:12]", "[epic:12]", "[vulnerability:team/x/12]", "[contact:a@b.example]", "[[Home]]", "*iteration:12", "^alert#12"]
 )  # fmt: skip
 def test_gitlabs_own_references_are_words(text: str) -> None:
-    """Row 34: GitLab links them in what was rendered, and tells the other thread, so that no backslash helps."""
+    """Row 35: GitLab links them in what was rendered, and tells the other thread, so that no backslash helps."""
     words = "".join(rendered(prose(f"see {text} there", 500)).words)
     assert text not in words
     assert words.replace("\u200b", "").strip() == f"see {text} there"

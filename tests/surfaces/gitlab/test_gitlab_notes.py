@@ -150,6 +150,16 @@ def test_whose_word_counts(team: Team, who: str, outcome: str) -> None:
     assert team.reply("/answer Postgres", who)["outcome"] == outcome
 
 
+def test_a_status_that_somebody_overwrote_is_put_right(team: Team, forge: GitLabForge) -> None:
+    """Whoever may write can set it; the next look goes by what stands there."""
+    team.ask("Deploy?", "--type", "approval")
+    team.sweep()
+    assert forge.statuses[-1]["status"] == "pending"
+    forge.statuses[-1] |= {"status": "success", "description": "all fine"}
+    team.sweep()
+    assert forge.statuses[-1]["status"] == "pending"
+
+
 def test_a_programs_word_is_nobodys(team: Team, forge: GitLabForge) -> None:
     """Whether its name says that it is one, as a project token's does, or only GitLab."""
     gate = team.ask("Which?")
