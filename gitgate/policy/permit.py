@@ -412,6 +412,10 @@ def is_mine(desk: Desk, book: Book, summary: Summary, who: Who) -> bool:
 
 def explain(desk: Desk, book: Book, gate: Gate, who: Who, *, via: str = "cli") -> Ruling:
     """The ruling on somebody who is only named: as if they signed, where that is needed and could be theirs."""
+    if not book.policies:
+        # Whom it is for is then said to people, and holds nobody back: `permit` asks nothing either.
+        meant = f"; the question is for {', '.join(gate.to)}" if gate.to else ""
+        return Ruling(True, "", f"anyone may answer{meant}")
     facts = case(desk, book, gate)
     signing = any(term.require_signed for term in ruling.deciding(book.policies, facts))
     posed = pretend(book.policies, who) if signing and not who.key else who

@@ -423,7 +423,7 @@ def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str |
             [f"of it staged only, or in conflict: {touches(said.staged_only)}"] if said.staged_only else []
         )
     else:
-        lines.append("there is no policy")
+        lines.append(f"there is no policy: {said.why}")
     screen.emit("ruling", fields, neutral("\n".join(lines)))
     return exits.DONE if said.allowed else exits.NOT_ALLOWED
 
