@@ -324,3 +324,12 @@ def test_the_page_about_it_is_true(repo: Clone, capsys: pytest.CaptureFixture[st
         name for row in page.splitlines() if row.startswith("| `") for name in re.findall(r"`(\w+)\(", row)
     }
     assert table == {*VERBS, *INTERACTIVE}
+
+
+def test_one_path_is_a_list_of_it(repo: Clone) -> None:
+    """A text is a sequence of letters to Python; here it is one file, as `to` takes one person."""
+    repo.write("notes.txt", "words\n")
+    repo.write(".env", "KEY=1\n")
+    gate = gitgate.ask("Which?", attach="notes.txt", include=".env", directory=repo.path)
+    assert gate.details["attachments"] == ["notes.txt"]
+    assert ".env" in gitgate.diff(gate, directory=repo.path)

@@ -84,14 +84,13 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
 
 def session_here(desk: Desk, gate: Gate) -> Json:
     """The conversation that asked: of which program, its id where this machine knows it, and whether it is saved."""
-    from ..context import machine
-    from . import sessions
+    from .sessions import session_facts
 
-    here, said = machine.find_presence(desk, gate.id), gate.opened.session
+    said, facts = gate.opened.session, session_facts(desk, [gate])[gate.id]
     return {
         "agent": said.agent if said is not None else None,
-        "id": (here.session if here is not None else "") or None,
-        "saved": gate.id in sessions.saved(desk, [gate]),
+        "id": facts["session_id"],
+        "saved": facts["saved"],
     }
 
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from ..context import machine
 from ..context.desk import Desk
@@ -132,6 +132,24 @@ def saved(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
         if (kept or named) if SESSIONS + gate.id in here else (named and not is_gone(desk, gate.id)):
             found.add(gate.id)
     return frozenset(found)
+
+
+class SessionFacts(TypedDict):
+    """What a gate's record does not tell of its conversation, as `render.shapes.gate` takes it."""
+
+    session_id: str | None
+    saved: bool
+
+
+def session_facts(desk: Desk, gates: Sequence[Gate]) -> dict[str, SessionFacts]:
+    """By gate: the conversation's id, where it was asked from here and so is known, and whether it is saved now."""
+    kept = saved(desk, gates)
+    if len(gates) == 1:
+        found = [machine.find_presence(desk, gates[0].id)] if gates[0].opened.session is not None else []
+    else:
+        found = [*machine.everyone_here(desk)] if any(gate.opened.session for gate in gates) else []
+    ids = {one.gate: one.session for one in found if one is not None}
+    return {gate.id: {"session_id": ids.get(gate.id) or None, "saved": gate.id in kept} for gate in gates}
 
 
 def is_gone(desk: Desk, gate: str) -> bool:

@@ -145,7 +145,7 @@ def published_gate(desk: Desk, published: Published) -> ShownGate:
 
 def seen(desk: Desk, gate: Gate, *, pushed: bool | None = None, archived: bool = False) -> ShownGate:
     """A gate as callers get it."""
-    from ..acts.sessions import saved
+    from ..acts.sessions import session_facts
     from ..context.remotes import remote_of
     from ..policy.ruling import marks
     from ..render import shapes
@@ -158,7 +158,7 @@ def seen(desk: Desk, gate: Gate, *, pushed: bool | None = None, archived: bool =
         pushed=pushed,
         signed=marks(desk, [gate]),
         archived=archived,
-        saved=gate.id in saved(desk, [gate]),
+        **session_facts(desk, [gate])[gate.id],
     )
     return ShownGate(gate, pushed, archived, details)
 
@@ -214,6 +214,11 @@ def with_terms(draft: Draft, said: Mapping[str, object]) -> Draft:
         if value is not None:
             given[row.name] = value
     return replace(draft, **given)
+
+
+def several(paths: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+    """Paths as text. One alone is taken for a list of it: a `str` is a sequence of its letters to Python."""
+    return (str(paths),) if isinstance(paths, str | Path) else tuple(map(str, paths))
 
 
 def read_attachments(desk: Desk, paths: Sequence[str]) -> dict[str, bytes]:
@@ -467,8 +472,8 @@ def asked_as(
     wishes = AskWishes(
         work=not terms.get("no_work", False),
         untracked=not terms.get("no_untracked", False),
-        include=tuple(terms.get("include", ())),
+        include=several(terms.get("include", ())),
         push=terms.get("push"),
         wait=blocks,
     )
-    return Asking(with_terms(words.draft(), own), wishes, terms.get("attach", ()))
+    return Asking(with_terms(words.draft(), own), wishes, several(terms.get("attach", ())))

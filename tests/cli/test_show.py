@@ -9,6 +9,7 @@ from xml.dom import minidom
 
 import pytest
 
+import gitgate
 from gitgate.text.display import width
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -192,3 +193,23 @@ def test_an_error_is_broken_between_words(repo: Clone, pty_cli: Callable[..., Te
     assert max(map(len, said)) <= 50
     assert said[0].endswith(" have")
     assert said[-1] == "  git gate list"
+
+
+def test_scripts_get_the_sessions_id(cli: Command, repo: Clone, ask: Ask) -> None:
+    """Where it was asked it is known, whichever verb tells of the gate; in another clone it is not."""
+    repo.git("config", "gitgate.agent.mine.resume", "mine --continue {session}")
+    asked = cli.quick(
+        "ask", "Which?", "-o", "A", "-o", "B", "--agent", "mine", "--session", "4711", "--json", code=0
+    )
+    gate, wanted = asked.json["id"], {"agent": "mine", "id": "4711", "saved": True}
+    ask("Another?")
+    shown = [
+        asked.json,
+        cli.quick("show", gate, "--json", code=0).json,
+        next(one for one in cli.quick("list", "--json", code=0).json["gates"] if one["id"] == gate),
+        cli.quick("check", gate, "--json", code=8).json,
+        cli.quick("comment", gate, "a remark", "--json", code=0).json,
+        cli.quick("respond", gate, "A", "--no-resume", "--json", code=0).json,
+        gitgate.show(gate, directory=repo.path).details,
+    ]
+    assert [one["session"] for one in shown] == [wanted] * len(shown)

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -366,3 +366,14 @@ def test_codex_is_read_by_its_events(repo: Clone, cli: Command) -> None:
     cli("wrap", *says("\n".join(map(json.dumps, events))), code=8)
     (gate,) = gates(cli)
     assert gate["session"]["agent"] == "codex"  # type: ignore[index]
+
+
+def test_scripts_get_whether_the_gate_went_out(
+    bare: Clone, clone_of: Callable[..., Clone], cli: Command
+) -> None:
+    """As with `ask`: true once the remote has it, false where it stayed here."""
+    clone = clone_of(bare)
+    went = cli("wrap", "--json", *says("NEEDS_HUMAN: which port?"), cwd=clone.path, code=8).json["gate"]
+    clone.git("config", "gitgate.push", "false")
+    stayed = cli("wrap", "--json", *says("NEEDS_HUMAN: which host?"), cwd=clone.path, code=8).json["gate"]
+    assert (went["pushed"], stayed["pushed"]) == (True, False)

@@ -364,17 +364,27 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
         out.flush()
     click.get_current_context().meta[ASKED] = bool(gates)
     tell_ci(screen, gates, heard.code)
-    return tell_waiting(screen, gates, heard.code, waiting_ok=waiting_ok)
+    return tell_waiting(screen, desk, gates, heard.code, waiting_ok=waiting_ok)
 
 
-def tell_waiting(screen: Screen, gates: Sequence[Gate], code: int, *, waiting_ok: bool) -> int:
+def tell_waiting(screen: Screen, desk: Desk, gates: Sequence[Gate], code: int, *, waiting_ok: bool) -> int:
     """What waits now, and how to answer it."""
     from ...render.letter import waiting_words
 
     if screen.as_json:
+        from ...acts.sessions import session_facts
+        from ...context.remotes import remote_of
         from ...render import shapes
 
-        found = [shapes.gate(gate) for gate in gates]
+        facts, remote = session_facts(desk, gates), remote_of(desk)
+        found = [
+            shapes.gate(
+                gate,
+                pushed=remote is not None and desk.tracked(remote, gate.id) == gate.tip,
+                **facts[gate.id],
+            )
+            for gate in gates
+        ]
         first = found[0] if found else None
         screen.emit("wrap", {"gate": first, "gates": found, "state": state_of(gates, code), "code": code}, "")
     if not gates:

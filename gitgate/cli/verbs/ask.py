@@ -272,10 +272,13 @@ def ask_command(screen: Screen, **flags: Any) -> int:
         from .show import wait_for
 
         return wait_for(screen, desk, asked.gate, flags["wait_for"])
-    from ...render import shapes
+    gate, fields = asked.gate, {}
+    if screen.as_json:
+        from ...acts.sessions import session_facts
+        from ...render import shapes
 
-    gate = asked.gate
-    screen.emit("gate", shapes.gate(gate, pushed=asked.published.pushed), gate.id)
+        fields = shapes.gate(gate, pushed=asked.published.pushed, **session_facts(desk, [gate])[gate.id])
+    screen.emit("gate", fields, gate.id)
     return 0
 
 

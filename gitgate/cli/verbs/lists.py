@@ -213,7 +213,7 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
 
 def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[str, object]]:
     """The same gates whole. A broken record is reported and left out: nothing is decided from it."""
-    from ...acts.sessions import saved
+    from ...acts.sessions import session_facts
     from ...context.remotes import remote_of
     from ...policy.ruling import marks
     from ...render import shapes
@@ -232,14 +232,14 @@ def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[di
             screen.warn(f"{summary.id}: {broken.message}")
             continue
         gates.append(gate)
-    signed, kept = marks(desk, gates), saved(desk, gates)
+    signed, facts = marks(desk, gates), session_facts(desk, gates)
     stalled = {summary.id for summary in found if summary.state == "stalled"}
     listed = []
     for gate in gates:
         folded = OPEN + gate.id not in here
         pushed = folded or theirs.get(base + gate.id) == gate.tip
         shape = shapes.gate(
-            gate, pushed=pushed, signed=signed, archived=folded, transcript=False, saved=gate.id in kept
+            gate, pushed=pushed, signed=signed, archived=folded, transcript=False, **facts[gate.id]
         )
         listed.append({**shape, "stalled": gate.id in stalled})
     return listed

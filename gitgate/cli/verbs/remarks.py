@@ -184,10 +184,13 @@ def signal_command(
 
 def tell_remark(screen: Screen, desk: Desk, published: Published, did: str) -> None:
     """The gate as it is now, and where the word went."""
-    from ...render import shapes
-
     gate = published.gate
-    screen.emit("gate", shapes.gate(gate, pushed=published.pushed), "")
+    if screen.as_json:
+        from ...acts.sessions import session_facts
+        from ...render import shapes
+
+        facts = session_facts(desk, [gate])[gate.id]
+        screen.emit("gate", shapes.gate(gate, pushed=published.pushed, **facts), "")
     tell_trouble(screen, published)
     screen.say(f"{did} gate {gate.id}: {where(desk, published)}")
 

@@ -270,9 +270,11 @@ def tell_answered(screen: Screen, desk: Desk, done: Responded, *, resume: bool =
     """What was recorded, where it went, and what happens next."""
     gate = done.gate
     if screen.as_json:
+        from ...acts.sessions import session_facts
         from ...render import shapes
 
-        screen.emit("gate", shapes.gate(gate, pushed=done.published.pushed), "")
+        facts = session_facts(desk, [gate])[gate.id]
+        screen.emit("gate", shapes.gate(gate, pushed=done.published.pushed, **facts), "")
     tell_trouble(screen, done.published)
     screen.say(f"gate {gate.id}{' ' if done.counted else ': '}{recording_words(desk, done, resume=resume)}")
     screen.say_once(desk)
@@ -509,14 +511,18 @@ def report(screen: Screen, desk: Desk, fates: Sequence[BatchFate]) -> None:
     lines = [
         f"{fate.id}  {one_line(fate.title, 40):<40}  {one_line(fate_words(desk, fate))}" for fate in fates
     ]
-    screen.emit("answers", {"gates": [shape(fate) for fate in fates]}, "\n".join(lines))
+    fields = {"gates": [shape(desk, fate) for fate in fates]} if screen.as_json else {}
+    screen.emit("answers", fields, "\n".join(lines))
 
 
-def shape(fate: BatchFate) -> dict[str, object]:
+def shape(desk: Desk, fate: BatchFate) -> dict[str, object]:
+    from ...acts.sessions import session_facts
     from ...render import shapes
 
-    gate = shapes.gate(fate.done.gate, pushed=fate.done.published.pushed) if fate.done else None
-    error = None
+    gate = error = None
+    if fate.done:
+        facts = session_facts(desk, [fate.done.gate])[fate.done.gate.id]
+        gate = shapes.gate(fate.done.gate, pushed=fate.done.published.pushed, **facts)
     if fate.error is not None:
         error = {"code": fate.error.code, "message": fate.error.message, "hint": fate.error.hint}
     return {"id": fate.id, "title": fate.title, "code": code_of(fate), "gate": gate, "error": error}

@@ -41,7 +41,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     git gate show RUN --format mermaid
     """
     from ...acts.reading import asking, find_gate
-    from ...acts.sessions import saved
+    from ...acts.sessions import session_facts
     from ...context.find import is_run
     from ...gates.work import comes_back, diff_of
     from ...policy.ruling import marks
@@ -64,10 +64,10 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     found = asking(find_gate, desk, gate_id if gate_id is not None else last_one(screen, desk))
     gate = found.gate
     signed = marks(desk, [gate])
-    hidden, kept = comes_back(desk, gate.opened.work), gate.id in saved(desk, [gate])
+    hidden, facts = comes_back(desk, gate.opened.work), session_facts(desk, [gate])[gate.id]
     shape = {
         **shapes.gate(
-            gate, pushed=found.pushed, signed=signed, archived=found.archived, comes_back=hidden, saved=kept
+            gate, pushed=found.pushed, signed=signed, archived=found.archived, comes_back=hidden, **facts
         ),
         "history": shapes.history(gate.history),
     }
@@ -387,7 +387,7 @@ def check_command(screen: Screen, gate_id: str) -> int:
         found = find_gate(desk, gate_id) if known is not None and known.heard is not None else found
     if not found.archived:
         check_heard(desk, found.gate)
-    code = tell_answer(screen, found.gate, pushed=found.pushed, archived=found.archived)
+    code = tell_answer(screen, desk, found.gate, pushed=found.pushed, archived=found.archived)
     if known is not None and known.heard is not None:
         tell_age(screen, desk, known)
     elif found.gate.state == "awaiting":
@@ -415,7 +415,7 @@ def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
     heard = wait(desk, gate, WaitLimit(seconds))
     remote = remote_of(desk)
     return tell_answer(
-        screen, heard, pushed=remote is not None and desk.tracked(remote, heard.id) == heard.tip
+        screen, desk, heard, pushed=remote is not None and desk.tracked(remote, heard.id) == heard.tip
     )
 
 
@@ -427,7 +427,7 @@ def is_anybody_told(desk: Desk) -> bool:
     return desk.settings.in_ci or is_told_of(desk) or bool(attentive_ones(desk))
 
 
-def tell_answer(screen: Screen, gate: Gate, *, pushed: bool, archived: bool = False) -> int:
+def tell_answer(screen: Screen, desk: Desk, gate: Gate, *, pushed: bool, archived: bool = False) -> int:
     """The answer on stdout, the circumstances on stderr, the verdict as the exit code."""
     from ...questions.answers import plain_result, printed
     from ...render import shapes
@@ -436,7 +436,12 @@ def tell_answer(screen: Screen, gate: Gate, *, pushed: bool, archived: bool = Fa
     answer = gate.answer.answer if gate.answer else None
     verdict = answer.verdict if answer else None
     text = neutral(printed(gate.opened.questions, answer)) if answer else ""
-    fields = {**shapes.gate(gate, pushed=pushed, archived=archived), "verdict": verdict}
+    fields: dict[str, object] = {}
+    if screen.as_json:
+        from ...acts.sessions import session_facts
+
+        facts = session_facts(desk, [gate])[gate.id]
+        fields = {**shapes.gate(gate, pushed=pushed, archived=archived, **facts), "verdict": verdict}
     if any(question.type == "session" for question in gate.opened.questions):
         fields["result"] = plain_result(gate)
     screen.emit("answer", fields, text)
