@@ -482,6 +482,8 @@ def read_attachment(path: Path, root: Path) -> tuple[str, bytes]:
     # Not resolved: the name is the one that the person gave, and `..` is refused rather than followed.
     whole = root / path
     if not whole.is_relative_to(root):
+        if not whole.exists():  # then it cannot be copied here either
+            raise Usage(f"{shown}: expected a file; no such file or directory")
         raise outside
     name = check_name(whole.relative_to(root).as_posix(), shown, field="attachment")
     try:

@@ -50,6 +50,7 @@ gitgate.timeout. What happens then is said by --on-timeout, or gitgate.onTimeout
   stuck    (unless said otherwise) the gate is expired, and no agent is resumed
   fail     expired, and the agent is resumed to hear that nobody answered
   remind   it goes on waiting, is announced again, and has a new deadline: each time later, up to a day
+  defer    the same, and until then it is put aside, as by --later
   default  the declared default becomes the verdict `defaulted`, in nobody's name, and
            the agent is resumed. For an approval only where this machine allows it:
            git config gitgate.approvalDefaults true

@@ -217,6 +217,8 @@ def remote(desk: Desk) -> Iterator[Finding]:
     name = remote_of(desk)
     if name is None:
         why, mend = no_remote(desk)
+        if desk.repo.top is None and why == "there is no remote":  # most likely it is what others push to
+            mend = "git gate init --server"
         yield Finding("remote", MISSING, f"gates stay here: {why}", mend)
         return
     from ..store.remote.remote import read_remote
@@ -356,9 +358,8 @@ def agents(desk: Desk) -> Iterator[Finding]:
         reason = agency.cannot_start(desk, name)
         mend = f"git config {agency.SECTION}{name}.resume 'PROGRAM {{prompt_file}}'"
         if reason:
-            yield Finding(
-                f"agent {name}", MISSING, reason, mend if "no command" in reason else f"install {name}"
-            )
+            needs = f"install {agency.program_of(desk, name)}"
+            yield Finding(f"agent {name}", MISSING, reason, mend if "no command" in reason else needs)
         else:
             yield Finding(f"agent {name}", GOOD, "can be started again here")
             lacking = agency.adapter(name).wants(desk.settings.env)

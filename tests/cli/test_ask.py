@@ -400,6 +400,7 @@ def test_a_signal(cli: Command, ask: Ask) -> None:
         (["--priority", "asap"], "asap"),
         (["--include", "nope"], "nothing is at nope"),
         (["--attach", "/etc/passwd"], "leads out of it"),
+        (["--attach", "/etc/no-such-file"], "expected a file; no such file or directory"),
         (["more", "words"], "several words need quotes"),
         (["--file", "q.yaml"], "cannot stand beside it"),
     ],

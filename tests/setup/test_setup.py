@@ -154,6 +154,14 @@ def test_the_doctor_names_what_mends_it(ann: Clone, cli: Command) -> None:
     assert set(found_then.values()) == {"good"}
 
 
+def test_the_doctor_knows_a_server_and_an_agents_program(bare: Clone, cli: Command) -> None:
+    """A bare repository without a remote is to be set up as a server; what is to be installed is the program, not its name here."""
+    bare.git("config", "gitgate.agent.mine.resume", "no-such-agent --continue {session}")
+    found = cli.quick("doctor", cwd=bare.path, code=0).out
+    assert "gates stay here: there is no remote\n      git gate init --server" in found
+    assert "no-such-agent is not on PATH\n      install no-such-agent" in found
+
+
 @pytest.mark.slow
 def test_the_doctor_sees_what_hands_out_no_answer(bare: Clone, cli: Command) -> None:
     """On a server whose answers go to a program: without one, with one that is not there, and with one."""

@@ -372,7 +372,7 @@ def text_of_file(argument: str, what: str) -> str:
     name = "-" if argument == "-" else argument[1:]
     if not name:
         raise Usage(f"{what}: @ needs the name of a file", hint=f"{what} @notes.md")
-    data = read_file(name, what)
+    data = read_file(name, what, usual=f"{what} @FILE")
     shown = "standard input" if name == "-" else name
     if len(data) > MOST_TEXT:
         raise Usage(
@@ -397,8 +397,8 @@ def read_duration(text: str, flag: str, usual: str) -> int:
         raise Usage(f"{flag}: {wrong.message}", hint=f"{flag} {usual}") from None
 
 
-def read_file(name: str, what: str, most: int = MOST_TEXT) -> bytes:
-    """A file that an option names, or standard input; an error names the file and what it was for."""
+def read_file(name: str, what: str, most: int = MOST_TEXT, *, usual: str = "") -> bytes:
+    """A file that an option names, or standard input; an error names the file, what it was for, and how one is named."""
     if name == "-":
         return sys.stdin.buffer.read(most + 1)
     try:
@@ -408,7 +408,7 @@ def read_file(name: str, what: str, most: int = MOST_TEXT) -> bytes:
         reason = unreadable.strerror if isinstance(unreadable, OSError) else "that is no name of a file"
         raise Usage(
             f"{what}: {name} cannot be read: {reason}",
-            hint=f"{what} FILE: one that is there, or - for standard input",
+            hint=f"{usual or f'{what} FILE'}: one that is there, or - for standard input",
         ) from unreadable
 
 
