@@ -515,6 +515,17 @@ def test_a_run_has_a_branch_of_its_own(repo: Clone, actors: Actors, cli: Command
     assert "not the name of a branch" in cli("run", "flows.py:simple", "x", "--branch", "a..b", code=1).err
 
 
+def test_a_run_in_this_tree_may_be_asked_for(repo: Clone, cli: Command) -> None:
+    """--here is what happens without --branch, and does not stand beside it."""
+    repo.commit(
+        **{"place.py": "import gitgate\n\n@gitgate.flow\ndef place():\n    return str(gitgate.workdir())\n"}
+    )
+    assert cli("run", "place.py", "--here", code=0).line == str(repo.path)
+    assert (
+        "--here and --branch name two places" in cli("run", "place.py", "--here", "--branch", "b", code=2).err
+    )
+
+
 @pytest.mark.slow
 def test_a_run_goes_on_by_itself(repo: Clone, actors: Actors, cli: Command) -> None:
     """With --detach: its id is printed, and a process of its own goes on with it."""

@@ -43,6 +43,7 @@ CODES = {
 )
 @click.option("--name", metavar="N", help="What this run is called in lists.")
 @click.option("--branch", metavar="B", help="In a working tree of its own, on this branch.")
+@click.option("--here", is_flag=True, help="In this working tree, as without --branch.")
 @click.option("--detach", is_flag=True, help="Start it and return; the log says what comes of it.")
 @click.option("--protected", is_flag=True, help="With the flow's code as the protected branch has it.")
 @click.option(
@@ -61,6 +62,7 @@ def run_command(
     pairs: tuple[str, ...],
     name: str | None,
     branch: str | None,
+    here: bool,
     detach: bool,
     protected: bool,
     from_: str | None,
@@ -103,11 +105,17 @@ def run_command(
     found = program.load_flow(file, wanted)
     args, kwargs = arguments_of(found, given, pairs)
     started = {"file": path, "code": code, "name": name or "", "branch": branch or "", "path": path}
-    directory = tree_of_branch(desk, branch) if branch else None
-    around = around_run(screen, directory, said)
+    around = around_run(screen, tree_of_run(desk, branch, here=here), said)
     if detach:
         return detached(screen, program.leave_begun(found, args, kwargs, around, **started))
     return told(screen, around, lambda: program.begin_flow(found, args, kwargs, around, **started))
+
+
+def tree_of_run(desk: Desk, branch: str | None, *, here: bool) -> Path | None:
+    """Where its agents are to work; None for the working tree that it was typed in."""
+    if branch and here:
+        raise Usage("--here and --branch name two places", hint="git gate run FILE:NAME --here")
+    return tree_of_branch(desk, branch) if branch else None
 
 
 def refuse_begun(desk: Desk, given: str, file: Path) -> None:
