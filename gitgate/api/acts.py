@@ -23,10 +23,10 @@ from .terms import (
     flow_here,
     given_in_python,
     open_desk,
+    paths_given,
     published_gate,
     refuse_unknown,
     seen,
-    several,
     with_terms,
 )
 from .terms import ShownAnswer as Answer
@@ -102,8 +102,8 @@ def ask(
     words = Words(prompt, type, options, no_other, default, schema, file, talk)
     blocks = wait or wait_for is not None
     apart = () if file is None else (str(Path(file).absolute()),)
-    wishes = AskWishes(not no_work, not no_untracked, several(include), push, blocks, apart)
-    asking = Asking(with_terms(words.draft(), said), wishes, several(attach))
+    wishes = AskWishes(not no_work, not no_untracked, paths_given(include), push, blocks, apart)
+    asking = Asking(with_terms(words.draft(), said), wishes, paths_given(attach))
     if (flow := flow_here()) is not None:
         from .in_flow import asked_in_flow
 

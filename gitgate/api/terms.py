@@ -216,7 +216,7 @@ def with_terms(draft: Draft, said: Mapping[str, object]) -> Draft:
     return replace(draft, **given)
 
 
-def several(paths: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
+def paths_given(paths: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
     """Paths as text. One alone is taken for a list of it: a `str` is a sequence of its letters to Python."""
     return (str(paths),) if isinstance(paths, str | Path) else tuple(map(str, paths))
 
@@ -472,8 +472,8 @@ def asked_as(
     wishes = AskWishes(
         work=not terms.get("no_work", False),
         untracked=not terms.get("no_untracked", False),
-        include=several(terms.get("include", ())),
+        include=paths_given(terms.get("include", ())),
         push=terms.get("push"),
         wait=blocks,
     )
-    return Asking(with_terms(words.draft(), own), wishes, several(terms.get("attach", ())))
+    return Asking(with_terms(words.draft(), own), wishes, paths_given(terms.get("attach", ())))
