@@ -101,6 +101,7 @@ def run(
     >>> gitgate.run("reviewer").status == "APPROVED"
     """
     terms = terms_of(human, human_timeout, on_timeout, notify)
+    check_text("run: its prompt", prompt)
     pause, engine = check_tries(tries, backoff, max_minutes), need_engine("run")
     signal = with_tries(engine, tries, pause, lambda: run_agent(engine, agent, prompt, terms, max_minutes))
     model = model_of(output)
@@ -140,6 +141,8 @@ def step(
     pause, engine = check_tries(tries, backoff, max_minutes), current()
     if engine is None:
         return cast("R", called(function, args, kwargs))
+    if not callable(function):
+        raise Usage(f"step: expected a function; found {function!r}", hint="gitgate.step(build, 'release')")
     known = name or getattr(function, "__name__", "step")
     model = model_of(output) or model_of(returned(function))
     key = coming_id("step", known)
@@ -156,6 +159,13 @@ def step(
         )
 
     return cast("R", with_tries(engine, tries, pause, once))
+
+
+def check_text(what: str, value: object) -> None:
+    if value is not None and not isinstance(value, str):
+        raise Usage(
+            f"{what}: expected text; found {value!r}", hint="str(…) makes text of it, json.dumps(…) JSON"
+        )
 
 
 def check_tries(tries: int, backoff: str | float, max_minutes: float | None) -> float:
@@ -253,6 +263,7 @@ def branch_of(work: Work) -> Callable[[], Any]:
 def stuck(reason: str = "") -> NoReturn:
     """End the run: it cannot go on. The reason is what `git gate list --runs` shows."""
     engine = need_engine("stuck")
+    check_text("stuck: its reason", reason)
     ended = RunStuck(redact(reason, engine.secrets) or "no reason was given")
     ended.refused = bool(engine.extra.get("refused"))
     raise engine.broken_by(ended)
@@ -330,6 +341,7 @@ def receive(topic: str, *, timeout: str | int | None = None) -> ReceivedSignal |
     Signals are kept in the order they came, also those that come before anybody asks; each is received once. A signal is
     nobody's approval: whoever may write to the repository may send one. To have a person decide, `ask` or `pause`.
     """
+    check_text("receive: its topic", topic)
     found = receive_next(need_engine("receive"), topic, seconds(timeout))
     if found is None:
         return None
@@ -354,6 +366,7 @@ def uuid() -> str:
 def note(text: str) -> None:
     """Write into the journal what a reader of the run should know; silent in replay."""
     engine = need_engine("note")
+    check_text("note", text)
 
     def act(_doing: Doing) -> dict[str, str]:
         engine.say(text)

@@ -432,18 +432,34 @@ def run_agent(
         actor = engine.extra.get("actor")
         if actor is not None:  # a test's
             return dict(actor(doing, name, session, told, terms).to_the_end().plain())
-        with engine.turn:
-            start = agency.how_started(engine.desk, name)
+        start = starts[0]
         if max_minutes is not None:
             limited = replace(start.settings, timeout=max_minutes * 60)
             start = agency.AgentStart(start.name, start.program, limited, start.before)
         run = AgentRun(engine, doing, start, session, told, terms)
         return run.to_the_end().plain()
 
+    def look() -> None:
+        if engine.extra.get("actor") is None:
+            starts.append(start_of(engine, name))
+
+    agency.check_name(name)
+    starts: list[agency.AgentStart] = []
     told = prompt if prompt is not None else told_by_itself(engine)
     begun = {"agent": name, "session": str(uuid.uuid4()), "host": host_name()}
     begun["digest"] = sha256((prompt or "").encode("utf-8", "replace")).hexdigest()[:16]
-    return signal_from(engine.perform("run", name, act, False, **begun))
+    return signal_from(engine.perform("run", name, act, False, look, **begun))
+
+
+def start_of(engine: Engine, name: str) -> agency.AgentStart:
+    """How an agent is started. One that is not set up here is no error of the flow: what was done stays, and the run goes on later."""
+    try:
+        with engine.turn:
+            return agency.how_started(engine.desk, name)
+    except GateError as absent:
+        go_on = f"then: git gate resume {engine.run_id[:6]}"
+        hint = f"{absent.hint}\n{go_on}" if absent.hint else go_on
+        raise engine.broken_by(RunStalled(absent.message, hint=hint)) from absent
 
 
 def told_by_itself(engine: Engine) -> str:

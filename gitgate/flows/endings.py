@@ -10,12 +10,13 @@ import sys
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from hashlib import sha256
 from typing import Any, cast
 
 from ..errors import Failure, GateError, Usage
 from ..record.runs import MOST_RESULT
+from ..text.display import one_line, spelled
 from ..text.secrets import redact
 
 MOST_MESSAGE = 10_000
@@ -29,8 +30,15 @@ def through_json(what: str, value: object, secrets: Collection[str]) -> Any:
     except (TypeError, ValueError, RecursionError) as unfit:
         raise Usage(
             f"{what} is a value of {type(value).__name__}, and is recorded as JSON: {unfit}",
-            hint="use a mapping, a list, text, a number, True, False, None, or a pydantic model",
+            hint="use a mapping, a list, text, a number, True, False, None, or a pydantic model"
+            + ("; of an agent's signal its .status, .summary or .output" if is_dataclass(value) else ""),
         ) from unfit
+    if spelled(text) != text:
+        raise Usage(
+            f"{what} has a character that is no text, as in the name of a file that is not UTF-8: "
+            f"{one_line(spelled(str(value)), 120)}",
+            hint="name.encode('utf-8', 'backslashreplace').decode() has it as text",
+        )
     if len(text) > MOST_RESULT // 4 and len(text.encode("utf-8", "replace")) > MOST_RESULT:
         raise Usage(
             f"{what} has {len(text):,} characters; expected at most {MOST_RESULT:,} bytes",
@@ -101,15 +109,15 @@ class ChildStopped(Failure):
 def error_of(failed: BaseException) -> dict[str, Any]:
     """An error as it is recorded: its class, its words without secrets, and what it was made of where that is plain."""
     kind = type(failed)
-    message = failed.message if isinstance(failed, GateError) else str(failed)
+    message = spelled(failed.message if isinstance(failed, GateError) else str(failed))
     said: dict[str, Any] = {
         "class": f"{kind.__module__}:{kind.__qualname__}",
         "message": redact(message)[:MOST_MESSAGE],
     }
     if all(isinstance(arg, str | int | float | bool | None) for arg in failed.args):
-        text = json.dumps(failed.args, allow_nan=True)
+        text = json.dumps(failed.args, allow_nan=True, ensure_ascii=False)
         if (
-            redact(text) == text
+            spelled(redact(text)) == text
             and len(text) <= MOST_MESSAGE
             and "NaN" not in text
             and "Infinity" not in text
@@ -171,6 +179,10 @@ class FlowEnds(BaseException):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class ProcessForked(BaseException):
+    """This process was forked within a step, and came back from its function. Two would write one journal."""
 
 
 class RunWaits(FlowEnds):

@@ -9,6 +9,7 @@ What passes through a flow without being its error (a wait, an end, a divergence
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -42,6 +43,7 @@ from .endings import (
     BranchLost,
     Diverged,
     FlowEnds,
+    ProcessForked,
     RunStops,
     RunStuck,
     RunWaits,
@@ -107,6 +109,9 @@ class Engine:
     extra: dict[str, Any] = field(default_factory=dict)
     prepare: Callable[[Engine], None] = lambda _engine: None
     """Says of each engine what else it is replayed with: of this one, and of those of the runs that it calls."""
+    forked: Callable[[], object] = object
+    """Ends a process that a step's function has forked, and that came back from it."""
+    process: int = field(default_factory=os.getpid)
     session: SessionRef | None = None
     broken: FlowEnds | None = None
     lost: BaseException | None = None
@@ -164,10 +169,16 @@ class Engine:
     # steps
 
     def perform(
-        self, kind: str, name: str, act: Callable[[Doing], object], brief: bool = False, **begun: Any
+        self,
+        kind: str,
+        name: str,
+        act: Callable[[Doing], object],
+        brief: bool = False,
+        ready: Callable[[], object] = object,
+        **begun: Any,
     ) -> Any:
         """The recorded result of this step, or what `act` gives, recorded. `brief`: it takes no time, so that only its end is
-        written. `begun` is what stands in its beginning.
+        written. `ready` is called before it begins, or is gone on with; `begun` is what stands in its beginning.
         """
         doing, known = self.next_step(kind, name)
         if known is not None and known.is_over:
@@ -178,6 +189,7 @@ class Engine:
             result = self.encoded(f"the result of step {doing.id}", act(doing))
             self.append("done", step=doing.id, kind=kind, name=name, result=result, **at)
             return result
+        ready()
         if known is None:
             self.append("begun", step=doing.id, kind=kind, name=name, **begun, **at)
         else:
@@ -260,6 +272,9 @@ class Engine:
             raise BranchLost("another branch was first")
 
     def append(self, event: str, /, **said: Any) -> None:
+        if os.getpid() != self.process:
+            self.forked()
+            raise ProcessForked(f"run {self.run_id} goes on in the process that was there first")
         with self.turn:
             self.check_branch()
             self.held.append(event, **said)
@@ -272,8 +287,9 @@ class Engine:
         if fatal:
             raise self.broken_by(
                 Diverged(
-                    f"step {known.id} of run {self.run_id} asks something else than when it was answered",
-                    hint="an approval counts for what was asked: bring the earlier words back, or start anew",
+                    f"step {known.id} of run {self.run_id} asks something else than was asked",
+                    hint="an approval counts for what was asked: bring the earlier words back, or begin anew from there:\n"
+                    f"git gate run {self.run_id[:6]} --from {quote(known.id)}",
                 )
             )
         said = f"step {known.id}: its input is another one than it was recorded with"

@@ -352,7 +352,11 @@ def start_run(
 
 
 def shown_input(given: Mapping[str, Any]) -> Any:
-    return given["args"][0] if len(given["args"]) == 1 and not given["kwargs"] else given
+    """A flow's input as people read it; nothing, where it was given nothing."""
+    args, kwargs = given["args"], given["kwargs"]
+    if not args:
+        return kwargs or None
+    return args[0] if len(args) == 1 and not kwargs else given
 
 
 def who_starts(desk: Desk) -> dict[str, Any]:

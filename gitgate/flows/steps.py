@@ -160,7 +160,7 @@ def sleep_until(engine: Engine, kind: str, moment: float, digest: str = "") -> N
         while not engine.is_over(awaited):
             engine.park(awaited)
 
-    engine.perform(kind, "", act, False, **begun)
+    engine.perform(kind, "", act, False, object, **begun)
 
 
 def receive_next(engine: Engine, topic: str, within: int | None) -> dict[str, Any] | None:
@@ -180,7 +180,7 @@ def receive_next(engine: Engine, topic: str, within: int | None) -> dict[str, An
                     return None
             engine.park(awaited)
 
-    found = engine.perform("receive", topic, act, False, **begun)
+    found = engine.perform("receive", topic, act, False, object, **begun)
     return found if isinstance(found, dict) else None
 
 

@@ -124,12 +124,16 @@ class AgentStart(NamedTuple):
     before: str = ""
 
 
-def how_started(desk: Desk, name: str) -> AgentStart:
-    """By this machine's `gitgate.agent.NAME.start`; by a file of that name on the protected branch; or as a program we know."""
-    if not NAME.fullmatch(name):
+def check_name(name: object) -> None:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
         raise Usage(
             f"{name!r} is not an agent's name: letters, digits, dots, dashes", hint='gitgate.run("coder")'
         )
+
+
+def how_started(desk: Desk, name: str) -> AgentStart:
+    """By this machine's `gitgate.agent.NAME.start`; by a file of that name on the protected branch; or as a program we know."""
+    check_name(name)
     said = configured(desk, name)
     if "start" in said or "resume" in said:
         return AgentStart(name, name, settings_for_start(desk, name))

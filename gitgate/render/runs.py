@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -172,7 +173,7 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
         of, step = shape["parent"]["run"], one_line(str(shape["parent"]["step"]))
         about.append(f"fork of run {of}, from {step}" if shape["from"] else f"step {step} of run {of}")
     if shape["input"] not in (None, "", {}, []):
-        about.append(wrap(f"input: {one_line(str(shape['input']), 400)}", cells))
+        about.append(wrap(f"input: {one_line(json_or_text(shape['input']), 400)}", cells))
     about += [wrap(words, cells) for words in waiting_gate_lines(shape, now)]
     if shape["waiting_for"] and not shape["waiting"]:
         about.append(wrap(f"waits for: {one_line(str(shape['waiting_for']))}", cells))
@@ -184,9 +185,14 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
         about.append(f"goes on after run {shape['after']}")
     if shape["next"]:
         about.append(f"went on afresh as run {shape['next']}")
-    elif shape["status"] == "completed":
-        about.append(wrap(f"result: {one_line(str(shape['result']), 400)}", cells))
+    elif shape["status"] == "completed" and shape["result"] is not None:
+        about.append(wrap(f"result: {one_line(json_or_text(shape['result']), 400)}", cells))
     return "\n".join([*about, "", *step_lines(shape["steps"], now, cells)])
+
+
+def json_or_text(value: Any) -> str:
+    """What a run was given, or came to, as its flow has it in JSON; text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def waiting_gate_lines(shape: Mapping[str, Any], now: float) -> Iterator[str]:

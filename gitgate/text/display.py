@@ -189,6 +189,11 @@ def clipped_text(value: object, most: int) -> str:
     )
 
 
+def spelled(text: str) -> str:
+    """Text as UTF-8 has it: what is no character, as in the name of a file that is not UTF-8, stands there spelt out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def counted(count: int, what: str) -> str:
     """`1 gate`, `2 gates`, `3 repositories`."""
     many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"

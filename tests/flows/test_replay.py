@@ -17,6 +17,7 @@ import gitgate
 from gitgate import testing
 from gitgate.errors import Usage
 from gitgate.flows import program
+from gitgate.flows.agents import AgentSignal
 from gitgate.flows.endings import Diverged, RunStuck, RunWaits, StepFailed, error_from
 from gitgate.record.runs import told_reason
 from support.flowing import FlowBench
@@ -174,6 +175,96 @@ def test_a_result_is_what_json_makes_of_it_the_first_time_as_well(bench: FlowBen
         return [found, isinstance(found["pair"], list)]
 
     assert bench.begin(shapes).value == [{"pair": [1, 2], "3": None}, True]
+
+
+NO_TEXT = "caf\udce9"
+"""A file's name that is not UTF-8, as Python has it."""
+
+
+def test_what_is_no_text_is_refused_as_a_result(bench: FlowBench) -> None:
+    """No reader of JSON need take it; with the step's name, and how to have it as text. As an input before a run begins."""
+
+    @gitgate.flow
+    def lists(_folder: str) -> Any:
+        gitgate.step(lambda: [{"name": NO_TEXT}], name="names")
+
+    ended = bench.begin(lists, "x")
+    assert (ended.status, "step:names#1" in ended.reason) == ("failed", True)
+    assert "backslashreplace" in getattr(ended.raised, "hint", "")
+    with pytest.raises(Usage, match="the flow's input has a character"):
+        bench.begin(lists, NO_TEXT)
+    gitgate.verify()
+
+
+def test_words_that_are_no_text_keep_no_run_from_its_end(bench: FlowBench) -> None:
+    """They are spelt out: in an error, in a reason, in a name. A run that could not write its end would go on for ever."""
+
+    def odd() -> None:
+        raise ValueError(NO_TEXT, 1)
+
+    @gitgate.flow
+    def caught() -> str:
+        gitgate.step(int, name=NO_TEXT)
+        try:
+            gitgate.step(odd)
+        except ValueError as seen:
+            return "caught" if str(seen) else "silent"
+        return ""
+
+    @gitgate.flow
+    def stuck() -> None:
+        gitgate.stuck(NO_TEXT)
+
+    @gitgate.flow
+    def fails() -> None:
+        odd()
+
+    ended = bench.begin(caught)
+    assert (ended.status, ended.value) == ("completed", "caught")
+    for flow, status in ((stuck, "stuck"), (fails, "failed")):
+        ended = bench.begin(flow)
+        assert (ended.status, bench.load(ended.id).state) == (status, status)
+        assert r"caf\udce9" in told_reason(bench.load(ended.id))
+    gitgate.verify()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: gitgate.step(3), "step: expected a function; found 3"),  # type: ignore[arg-type]
+        (lambda: gitgate.run("coder", 5), "run: its prompt: expected text; found 5"),  # type: ignore[arg-type]
+        (lambda: gitgate.run(None), "None is not an agent's name"),  # type: ignore[arg-type]
+        (lambda: gitgate.run("co der"), "'co der' is not an agent's name"),
+        (lambda: gitgate.stuck(5), "stuck: its reason: expected text; found 5"),  # type: ignore[arg-type]
+        (lambda: gitgate.note(5), "note: expected text; found 5"),  # type: ignore[arg-type]
+        (lambda: gitgate.receive(5), "receive: its topic: expected text; found 5"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_no_step_can_be_given_is_refused_before_it(bench: FlowBench, call: Any, words: str) -> None:
+    """Nothing of it is recorded: the flow may catch it, and goes on as it does in a replay."""
+
+    @gitgate.flow
+    def wrong() -> str:
+        try:
+            call()
+        except Usage as seen:
+            gitgate.note("caught")
+            return seen.message
+        return "taken"
+
+    ended = bench.begin(wrong)
+    assert ended.value.startswith(words)
+    assert list(bench.load(ended.id).steps) == ["note#1"]
+
+
+def test_a_signal_is_no_result_and_says_what_is(bench: FlowBench) -> None:
+    """Who returns how an agent ended hears which of its fields are text."""
+
+    @gitgate.flow
+    def returns_it() -> Any:
+        return AgentSignal("DONE")
+
+    assert ".status, .summary or .output" in getattr(bench.begin(returns_it).raised, "hint", "")
 
 
 def test_a_secret_is_refused_with_the_name_of_its_step(bench: FlowBench) -> None:

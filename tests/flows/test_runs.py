@@ -276,6 +276,105 @@ def test_a_file_that_cannot_be_loaded_says_where(repo: Clone, cli: Command) -> N
     assert cli("list", "--runs", "--json", code=0).json["runs"] == []
 
 
+ODD = """
+import os
+
+import gitgate
+
+
+def forks():
+    return os.fork() > 0
+
+
+def fails():
+    raise ValueError("nothing comes of it")
+
+
+@gitgate.flow
+def forking():
+    return [gitgate.step(forks), gitgate.step(int)]
+
+
+@gitgate.flow
+def leaving():
+    os.chdir("/")
+    gitgate.step(int)
+    return bool(gitgate.pause("Go on?"))
+
+
+@gitgate.flow
+def failing():
+    gitgate.step(fails)
+"""
+
+
+def test_a_process_that_a_step_forks_does_not_go_on_with_the_flow(repo: Clone, cli: Command) -> None:
+    """It comes back from the step's function as well. Two of them would write one journal, and the run end as failed."""
+    repo.commit(**{"flows.py": ODD})
+    done = cli("run", "flows.py:forking", "--json", code=0)
+    assert done.json["result"] == [True, 0]
+    assert "a process that a step forked came back" in done.err
+    assert "os._exit(0)" in done.err
+    cli("verify", code=0)
+
+
+@pytest.mark.parametrize("inner", [False, True], ids=["here", "-C"])
+def test_a_flow_may_change_its_directory(repo: Clone, cli: Command, inner: bool) -> None:
+    """What is told at its end is of the repository that it began in."""
+    repo.commit(**{"sub/flows.py": ODD})
+    where = ("-C", "sub") if inner else ()
+    file = "flows.py:leaving" if inner else "sub/flows.py:leaving"
+    run = cli(*where, "run", file, "--json", code=8).json["id"]
+    gate, _ = waiting_gate(cli)
+    cli("respond", gate, "--approve", code=0)
+    assert cli(*where, "resume", run, code=0).out == "true\n"
+
+
+def test_a_traceback_begins_in_the_flow(repo: Clone, cli: Command) -> None:
+    """Which of our functions called it is nothing to its author; what it was given, where it was given nothing, neither."""
+    repo.commit(**{"flows.py": ODD})
+    failed = cli("run", "flows.py:failing", code=1)
+    first, second = failed.err.partition("Traceback")[2].splitlines()[1:3]
+    assert "flows.py" in first
+    assert "gitgate.step(fails)" in second
+    (run,) = cli("list", "--runs", "--json", code=0).json["runs"]
+    assert "input:" not in cli("show", run["id"], code=0).out
+    assert cli("show", run["id"], "--json", code=0).json["input"] is None
+
+
+@pytest.mark.slow
+def test_an_agent_that_is_not_set_up_here_costs_no_run(repo: Clone, cli: Command, actors: Actors) -> None:
+    """What was done before stays; set up here or elsewhere the run goes on, and nothing is done again."""
+    actors.says("architect", DONE)
+    code = "import gitgate\n@gitgate.flow\ndef build():\n    gitgate.run('architect', 'x')\n    return gitgate.run('builder', 'x').status\n"
+    repo.commit(**{"flows.py": code})
+    stalled = cli("run", "flows.py", "--json", code=1)
+    run = stalled.json["id"]
+    assert stalled.json["status"] == "stalled"
+    assert "no agent is called 'builder'" in stalled.json["reason"]
+    assert "git config gitgate.agent.builder.start" in stalled.err
+    assert f"git gate resume {run[:6]}" in stalled.err
+    assert [step["path"] for step in stalled.json["steps"]] == ["run:architect#1"]
+    assert cli(code=0).out == "nothing waits for you · 1 run stalled\nnext: git gate list --runs\n"
+    actors.says("builder", DONE)
+    assert cli("resume", run, code=0).out == "DONE\n"
+    assert actors.starts == ["start architect", "start builder"]
+
+
+def test_run_takes_a_run_with_the_code_of_now(repo: Clone, cli: Command) -> None:
+    """`--code now` as `resume` has it, and `--here`, which is what `run` does; what contradicts them is refused."""
+    code = "import gitgate\n@gitgate.flow\ndef says():\n    gitgate.pause('Go on?')\n    return {!r}\n"
+    repo.write("says.py", code.format("before"))
+    run = cli("run", "says.py", "--here", "--code", "now", "--json", code=8).json["id"]
+    repo.write("says.py", code.format("after"))
+    cli("respond", waiting_gate(cli)[0], "--approve", code=0)
+    for beside in (["x"], ["-i", "a=1"], ["--branch", "b"], ["--name", "n"], ["--detach"]):
+        assert "nothing beside it" in cli("run", run, *beside, "--code", "now", code=2).err
+    assert "leave one out" in cli("run", "says.py", "--here", "--branch", "b", code=2).err
+    assert "leave one out" in cli("run", "says.py", "--protected", "--code", "now", code=2).err
+    assert cli("run", run, "--code", "now", code=0).out == "after\n"
+
+
 @pytest.mark.slow
 def test_a_run_goes_on_with_the_code_that_it_began_with(repo: Clone, cli: Command) -> None:
     """Also where that was never committed; with the code as it is now where somebody says so."""

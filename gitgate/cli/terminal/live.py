@@ -6,15 +6,17 @@ goes on with the run once that is answered.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ...document.values import dataclass, field, replace
 from ...errors import Conflict, GateError
 from ...model.states import AWAITING
+from .. import exits
 from .prompts import LATER, NextGate, ask_offered
 from .screen import Pulse, Screen, tell_trouble, wants_color, where
 
@@ -117,6 +119,16 @@ def show_agents(screen: Screen) -> Callable[[Engine], None]:
     screen.pulse.stop()
     screen.pulse = line = AgentLine()
     return line.follow
+
+
+def end_fork(screen: Screen) -> NoReturn:
+    """What a step's function forks ends within it; this process came back, and all that it has is the first one's as well."""
+    screen.warn(
+        "a process that a step forked came back from its function, and ends; the run goes on in the first one"
+    )
+    screen.warn("  end it in the function, by os._exit(0), or use subprocess or multiprocessing")
+    sys.stderr.flush()
+    os._exit(exits.FAILURE)
 
 
 def may_ask(screen: Screen, desk: Desk) -> bool:

@@ -277,8 +277,10 @@ def overview(screen: Screen) -> None:
         fields = {"counts": counts, "runs": troubled_runs(desk), "gates": shape, "synced": age_shape(known)}
         screen.emit("overview", fields, "")
     else:
-        lines = overview_lines(screen, desk, counts, pressing)
-        lines[0] += "".join(f" · {counted(n, 'run')} {status}" for status, n in troubled_runs(desk).items())
+        lines, runs = overview_lines(screen, desk, counts, pressing), troubled_runs(desk)
+        lines[0] += "".join(f" · {counted(n, 'run')} {status}" for status, n in runs.items())
+        if runs and not pressing:
+            lines[-1] = "next: git gate list --runs"
         screen.emit("overview", {}, "\n".join(lines))
     hand_stalled_on(screen, desk, pressing)
     tell_age(screen, desk, known)

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,11 +20,15 @@ from .. import exits
 from ..terminal.screen import Screen, json_line, verb
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from ...context.desk import Desk
     from ...flows.endings import FlowEnding, RunWaits
+    from ...flows.engine import Engine
     from ...flows.program import FlowFunction, Surroundings
     from ...record.runs import Run
 
+OURS = f"{Path(__file__).parents[2]}{os.sep}"
 CODES = {
     "completed": exits.DONE,
     "waiting_human": exits.WAITING,
@@ -33,6 +38,11 @@ CODES = {
     "failed": exits.FAILURE,
     "stalled": exits.FAILURE,
 }
+RUN_FROM = (
+    "--from takes a run's id, and nothing beside it but --name and --push",
+    "git gate run RUN --from STEP",
+)
+RUN_NOW = ("--code now takes a run's id, and nothing beside it", "git gate run RUN --code now")
 
 
 @click.command("run")
@@ -43,8 +53,11 @@ CODES = {
 )
 @click.option("--name", metavar="N", help="What this run is called in lists.")
 @click.option("--branch", metavar="B", help="In a working tree of its own, on this branch.")
-@click.option("--here", is_flag=True, help="In this working tree, as without --branch.")
+@click.option("--here", is_flag=True, help="In the working tree that you are in, as without --branch.")
 @click.option("--detach", is_flag=True, help="Start it and return; the log says what comes of it.")
+@click.option(
+    "--code", type=click.Choice(["now"]), help="Of a run: go on with it, with FILE as it is here now."
+)
 @click.option("--protected", is_flag=True, help="With the flow's code as the protected branch has it.")
 @click.option(
     "--from", "from_", metavar="STEP", help="As a run was before STEP, anew from there: a fork of it."
@@ -64,6 +77,7 @@ def run_command(
     branch: str | None,
     here: bool,
     detach: bool,
+    code: str | None,
     protected: bool,
     from_: str | None,
     check: bool,
@@ -84,62 +98,73 @@ def run_command(
     git gate run --check flows.py
     git gate run --lint flows.py
     git gate run 9m4x --from step:build#1
+    git gate run 9m4x --code now
     git gate run 9m4x --export history.bundle
     """
+    refuse_contrary(branch, here=here, code=code, protected=protected)
     if check or lint or export is not None or ended:
         return look_at(screen, flow, given, check=check, lint=lint, export=export, ended=ended)
     said = {"push": {True: "true", False: "false"}[push]} if push is not None else None
     if from_ is not None:
-        refuse_beside_fork(given, pairs, branch, detach=detach, protected=protected)
+        refuse_beside(RUN_FROM, given, pairs, branch, detach=detach, protected=protected)
         return fork(screen, flow, from_, name or "", said)
     from ...flows import program
 
     desk = screen.desk(said=said)
     place, _, wanted = flow.partition(":")
     file = screen.start / place
-    refuse_begun(desk, flow, file)
+    begun = run_meant(desk, flow, file)
+    if begun is not None:
+        refuse_begun(begun, flow, file, now=code is not None)
+        refuse_beside(RUN_NOW, given, pairs, branch, name, detach=detach)
+        return resume_run(screen, desk, begun.id, now=True)
     if protected:
-        path, code, file = program.code_protected(desk, file)
+        path, commit, file = program.code_protected(desk, file)
     else:
-        path, code = program.code_now(desk, file)
+        path, commit = program.code_now(desk, file)
     found = program.load_flow(file, wanted)
     args, kwargs = arguments_of(found, given, pairs)
-    started = {"file": path, "code": code, "name": name or "", "branch": branch or "", "path": path}
-    around = around_run(screen, tree_of_run(desk, branch, here=here), said)
+    started = {"file": path, "code": commit, "name": name or "", "branch": branch or "", "path": path}
+    directory = tree_of_branch(desk, branch) if branch else None
+    around = around_run(screen, directory, said)
     if detach:
         return detached(screen, program.leave_begun(found, args, kwargs, around, **started))
     return told(screen, around, lambda: program.begin_flow(found, args, kwargs, around, **started))
 
 
-def tree_of_run(desk: Desk, branch: str | None, *, here: bool) -> Path | None:
-    """Where its agents are to work; None for the working tree that it was typed in."""
-    if branch and here:
-        raise Usage("--here and --branch name two places", hint="git gate run FILE:NAME --here")
-    return tree_of_branch(desk, branch) if branch else None
-
-
-def refuse_begun(desk: Desk, given: str, file: Path) -> None:
-    """The id of a run where a file is wanted: most likely it is to go on."""
-    if file.exists():
-        return
-    try:
-        run = run_of(desk, given)
-    except GateError:
-        return
-    raise Usage(
-        f"there is no file {file}; {given} is a run, which has begun",
-        hint=f"git gate resume {run.id}   anew from a step: git gate run {run.id} --from STEP",
-    )
-
-
-def refuse_beside_fork(
-    given: Sequence[str], pairs: Sequence[str], branch: str | None, *, detach: bool, protected: bool
-) -> None:
-    if given or pairs or branch or detach or protected:
+def refuse_contrary(branch: str | None, *, here: bool, code: str | None, protected: bool) -> None:
+    if here and branch:
         raise Usage(
-            "--from takes a run's id, and nothing beside it but --name and --push: its input is that of the run",
-            hint="git gate run RUN --from STEP",
+            "--here is the working tree that you are in, and --branch another one", hint="leave one out"
         )
+    if code and protected:
+        raise Usage(
+            "--code now is the code as it is here, and --protected that of another branch",
+            hint="leave one out",
+        )
+
+
+def run_meant(desk: Desk, given: str, file: Path) -> Run | None:
+    """The run whose id stands where a file is wanted; None where there is such a file, or no such run."""
+    if not file.exists():
+        with suppress(GateError):
+            return run_of(desk, given)
+    return None
+
+
+def refuse_begun(run: Run, given: str, file: Path, *, now: bool) -> None:
+    """Most likely it is to go on: with `--code now` that is said."""
+    if not now:
+        raise Usage(
+            f"there is no file {file}; {given} is a run, which has begun",
+            hint=f"git gate resume {run.id}   anew from a step: git gate run {run.id} --from STEP",
+        )
+
+
+def refuse_beside(what: tuple[str, str], *given: object, **flags: bool) -> None:
+    """A run that was begun has its input, its branch and its tree: nothing of that is said again."""
+    if any(given) or any(flags.values()):
+        raise Usage(f"{what[0]}: its input is that of the run", hint=what[1])
 
 
 def fork(screen: Screen, given: str, step: str, name: str, said: dict[str, str] | None) -> int:
@@ -281,9 +306,11 @@ def around_run(
     from dataclasses import replace
 
     from ...flows.program import Surroundings
-    from ..terminal.live import show_agents
+    from ..terminal.live import end_fork, show_agents
 
-    place = replace(screen, directory=str(directory)) if directory is not None else screen
+    place = replace(
+        screen, directory=str((directory or screen.start).absolute())
+    )  # the flow may go elsewhere
 
     def open_desk() -> Desk:
         from ...context.desk import open_desk as opened
@@ -299,7 +326,13 @@ def around_run(
             flush()
         os._exit(exits.WAITING)
 
-    return Surroundings(open_desk, screen.say, leave, prepare=show_agents(screen))
+    shows = show_agents(screen)
+
+    def prepare(engine: Engine) -> None:
+        shows(engine)
+        engine.forked = partial(end_fork, screen)
+
+    return Surroundings(open_desk, screen.say, leave, prepare=prepare)
 
 
 def ask_here(
@@ -398,8 +431,17 @@ def told(screen: Screen, around: Surroundings, act: Callable[[], FlowEnding]) ->
     if ended.status == "failed" and ended.raised is not None and not isinstance(ended.raised, GateError):
         import traceback
 
-        screen.say("".join(traceback.format_exception(ended.raised)).rstrip())
+        raised, own = ended.raised, frames_of_flow(ended.raised)
+        screen.say("".join(traceback.format_exception(type(raised), raised, own)).rstrip())
     return exits.SAID_NO if ended.refused else CODES[ended.status]
+
+
+def frames_of_flow(raised: BaseException) -> TracebackType | None:
+    """Where it came from, from the flow's own first line on: what calls the flow is nothing to its author."""
+    found = raised.__traceback__
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(OURS):
+        found = found.tb_next
+    return found or raised.__traceback__
 
 
 def shown_value(value: Any) -> str:

@@ -25,6 +25,7 @@ from ...record.runs import (
     run_id,
     run_message,
 )
+from ...text.display import spelled
 from ..git.objects import BLOB, REGULAR, TreeEntry
 from ..git.process import Git
 from ..git.repository import Repository
@@ -53,7 +54,8 @@ class Journals:
         return self.write(Run(run_id(data), "", "", event), event, by)
 
     def write_event(self, run: Run, name: str, at: str, said: Mapping[str, Any], by: Signature) -> RunEntry:
-        """The next event as a commit, once the table has decided; `run` has it afterwards."""
+        """The next event as a commit, once the table has decided; `run` has it afterwards. Words that are no text are spelt out."""
+        said = {key: spelled(value) if isinstance(value, str) else value for key, value in said.items()}
         self.write(run, RunEvent(name, len(run.events), at, dict(said)), by)
         return run.events[-1]
 
