@@ -28,12 +28,11 @@ from ..acts.asking import AskWishes, take_work
 from ..context.desk import Desk
 from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
 from ..gates.notices import check_names
-from ..gates.starting import began_here, note_begun, what_runs_it
+from ..gates.starting import began_here, is_protected, note_begun, what_runs_it
 from ..model.gate import Gate
 from ..model.states import AWAITING, STOPPING
 from ..policy.book import protected_refs
 from ..record.runs import Run, RunStep, words_of_error
-from ..store.git.commits import is_ancestor
 from ..store.git.objects import protected_tip
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records.records import NOBODY, Signature
@@ -524,12 +523,10 @@ def refuse_untrusted(desk: Desk, run: Run, code: str) -> None:
     if not code or not desk.repo.git.ok("cat-file", "-e", f"{code}^{{commit}}"):
         raise Failure(
             f"the code of run {run.id} is not here: {code[:10] or 'no commit'}",
-            hint=f"git fetch   or with the code as it is here now: git gate resume {run.id[:6]} --code now",
+            hint=f"on {run.started.text('host') or 'the machine where it began'}: git gate resume {run.id[:6]}   "
+            f"or with the code as it is here now: git gate resume {run.id[:6]} --code now",
         )
-    if began_here(desk, run.id):
-        return
-    tip = protected_tip(desk.records.objects, protected_refs(desk))
-    if tip is None or not is_ancestor(desk.repo.git, code, tip):
+    if not began_here(desk, run.id) and not is_protected(desk, code):
         raise NotAllowed(
             f"run {run.id} began elsewhere, with code that is not on the protected branch ({code[:10]})",
             hint=f"read it, and go on with what is here now: git gate resume {run.id[:6]} --code now",

@@ -94,6 +94,16 @@ def note_begun(desk: Desk, run: str, path: str) -> None:
     place.write_text(json.dumps({"path": path}), encoding="utf-8")
 
 
+def is_protected(desk: Desk, code: str) -> bool:
+    """Whether that commit is on the protected branch: only such code is gone on with elsewhere than where it began."""
+    from ..policy.book import protected_refs
+    from ..store.git.commits import is_ancestor
+    from ..store.git.objects import protected_tip
+
+    tip = protected_tip(desk.records.objects, protected_refs(desk))
+    return tip is not None and is_ancestor(desk.repo.git, code, tip)
+
+
 def began_here(desk: Desk, run: str) -> bool:
     return (folder_of_run(desk, run) / BEGUN).exists()
 

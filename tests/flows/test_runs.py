@@ -361,6 +361,20 @@ def test_an_agent_that_is_not_set_up_here_costs_no_run(repo: Clone, cli: Command
     assert actors.starts == ["start architect", "start builder"]
 
 
+def test_it_is_said_where_no_server_goes_on_with_a_run(repo: Clone, bare: Clone, cli: Command) -> None:
+    """At its beginning, not once somebody has answered: what an earlier agent left uncommitted is enough for that."""
+    repo.git("remote", "add", "origin", str(bare.path))
+    repo.commit(**{"flows.py": ODD})
+    repo.git("push", "-q", "--force", "origin", "main")
+    repo.git("fetch", "-q", "origin")
+    assert "--protected" not in cli("run", "flows.py:leaving", code=8).err
+    repo.write("left.txt", "by an agent")
+    words = cli("run", "flows.py:leaving", code=8).err
+    assert "answers go on with the run here alone" in words
+    assert "git gate run flows.py:leaving --protected" in words
+    assert "here alone" not in cli("run", "flows.py:leaving", "--protected", code=8).err
+
+
 def test_run_takes_a_run_with_the_code_of_now(repo: Clone, cli: Command) -> None:
     """`--code now` as `resume` has it, and `--here`, which is what `run` does; what contradicts them is refused."""
     code = "import gitgate\n@gitgate.flow\ndef says():\n    gitgate.pause('Go on?')\n    return {!r}\n"

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ...document.values import dataclass, field, replace
@@ -21,9 +22,12 @@ from .prompts import LATER, NextGate, ask_offered
 from .screen import Pulse, Screen, tell_trouble, wants_color, where
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from ...context.desk import Desk
     from ...flows.engine import Engine
 
+OURS = f"{Path(__file__).parents[2]}{os.sep}"
 TICK = 0.1
 HOLDS = 0.3
 """What was printed has the line for so long: it may come in pieces."""
@@ -129,6 +133,28 @@ def end_fork(screen: Screen) -> NoReturn:
     screen.warn("  end it in the function, by os._exit(0), or use subprocess or multiprocessing")
     sys.stderr.flush()
     os._exit(exits.FAILURE)
+
+
+def tell_where(screen: Screen, desk: Desk, commit: str, flow: str) -> None:
+    """Where a server could go on with the run, and will not: its code, with whatever is changed here, is not protected."""
+    from ...context.remotes import remote_of
+    from ...gates.starting import is_protected
+
+    if remote_of(desk) is not None and not is_protected(desk, commit):
+        screen.say(
+            "this code is not on the protected branch, as it is here: answers go on with the run here alone"
+        )
+        screen.say(
+            f"  to have a server go on with it, with that branch's code: git gate run {flow} --protected"
+        )
+
+
+def frames_of_flow(raised: BaseException) -> TracebackType | None:
+    """Where it came from, from the flow's own first line on: what calls the flow is nothing to its author."""
+    found = raised.__traceback__
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(OURS):
+        found = found.tb_next
+    return found or raised.__traceback__
 
 
 def may_ask(screen: Screen, desk: Desk) -> bool:

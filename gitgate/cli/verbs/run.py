@@ -20,15 +20,12 @@ from .. import exits
 from ..terminal.screen import Screen, json_line, verb
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from ...context.desk import Desk
     from ...flows.endings import FlowEnding, RunWaits
     from ...flows.engine import Engine
     from ...flows.program import FlowFunction, Surroundings
     from ...record.runs import Run
 
-OURS = f"{Path(__file__).parents[2]}{os.sep}"
 CODES = {
     "completed": exits.DONE,
     "waiting_human": exits.WAITING,
@@ -109,6 +106,7 @@ def run_command(
         refuse_beside(RUN_FROM, given, pairs, branch, detach=detach, protected=protected)
         return fork(screen, flow, from_, name or "", said)
     from ...flows import program
+    from ..terminal.live import tell_where
 
     desk = screen.desk(said=said)
     place, _, wanted = flow.partition(":")
@@ -122,6 +120,7 @@ def run_command(
         path, commit, file = program.code_protected(desk, file)
     else:
         path, commit = program.code_now(desk, file)
+        tell_where(screen, desk, commit, flow)
     found = program.load_flow(file, wanted)
     args, kwargs = arguments_of(found, given, pairs)
     started = {"file": path, "code": commit, "name": name or "", "branch": branch or "", "path": path}
@@ -431,17 +430,11 @@ def told(screen: Screen, around: Surroundings, act: Callable[[], FlowEnding]) ->
     if ended.status == "failed" and ended.raised is not None and not isinstance(ended.raised, GateError):
         import traceback
 
+        from ..terminal.live import frames_of_flow
+
         raised, own = ended.raised, frames_of_flow(ended.raised)
         screen.say("".join(traceback.format_exception(type(raised), raised, own)).rstrip())
     return exits.SAID_NO if ended.refused else CODES[ended.status]
-
-
-def frames_of_flow(raised: BaseException) -> TracebackType | None:
-    """Where it came from, from the flow's own first line on: what calls the flow is nothing to its author."""
-    found = raised.__traceback__
-    while found is not None and found.tb_frame.f_code.co_filename.startswith(OURS):
-        found = found.tb_next
-    return found or raised.__traceback__
 
 
 def shown_value(value: Any) -> str:
