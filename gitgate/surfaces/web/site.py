@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -35,6 +36,7 @@ from ...errors import BadAnswer, Conflict, GateError, NotAllowed, Stale, Unknown
 from ...exchange.publishing import Published
 from ...model.gate import Gate
 from ...render.shapes import event_words
+from ...render.table import due
 from ...text.display import clip, neutral, one_line
 from ...text.times import ago, format_duration, parse_time
 from .guarding import SENT_WITHIN, UnfitBody, Visitor, WebAddress, WebGuard, WebProxies
@@ -110,6 +112,7 @@ class WebSite:
         self.pages.filters.update(
             line=one_line, clip=lambda text, most: clip(one_line(text), most), ago=self.age, value=value_shown
         )
+        self.pages.filters.update(due=lambda at: due(at, self.world.clock()), dedent=dedent)
         self.pages.filters.update(proposed=proposed_value, words=event_words, lasted=lasted)
         files = {name: (PAGES / name).read_bytes() for name in FILES}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -203,12 +204,17 @@ def alert(reply: WebReply) -> str:
 
 
 def test_what_waits_is_listed(alone: Seat, browser: FormBrowser) -> None:
-    """The most pressing first; what was answered stands below."""
+    """The most pressing first, with how long it has still; what was answered stands below."""
     low, high = asked(alone, TEXT, title="Later"), asked(alone, TEXT, title="Now", priority="urgent")
     done = asked(alone, TEXT, title="Done")
     alone.answer(done)
+    alone.clock = time.time
+    until = asked(alone, TEXT, title="Until", timeout=7200)
     text = browser.get("/").text
-    assert "2 wait for an answer" in text
+    assert "3 wait for an answer" in text
+    line = text.partition(f'href="/g/{until.id}"')[2].partition("</a>")[0]
+    assert "due in 2h" in line
+    assert text.count("due in ") == 1
     assert text.index(high.id) < text.index(low.id) < text.index("on its way") < text.index(done.id)
 
 

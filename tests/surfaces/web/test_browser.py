@@ -27,6 +27,13 @@ AXE = os.environ.get("GITGATE_TEST_AXE", "")  # read before a test's seal takes 
 NOT_SET = "GITGATE_TEST_AXE names no folder with axe.min.js: see browser_tests in .ci/run"
 MOST_TABS = 60
 BAD = '"><script>document.title="taken"</script><img src=x onerror=alert(1)>'
+BROKEN_CELLS = """
+[...document.querySelectorAll("td:not(:last-child)")].filter(cell => {
+  const words = document.createRange();
+  words.selectNodeContents(cell);
+  return new Set([...words.getClientRects()].map(line => Math.round(line.top / 8))).size > 1;
+}).map(cell => cell.innerText)
+"""
 FORM = {
     "type": "object",
     "properties": {
@@ -86,6 +93,11 @@ class Window:
     @property
     def is_too_wide(self) -> bool:
         return bool(self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth"))
+
+    @property
+    def broken_cells(self) -> list[str]:
+        """What is short in a table, a time, an id or a name, and does not stand on one line."""
+        return list(self.page.evaluate(BROKEN_CELLS))
 
     def findings(self) -> list[str]:
         """What axe has to say, by its rules for WCAG 2.2 AA and for good practice."""
@@ -255,6 +267,8 @@ def test_axe_finds_nothing_on_any_page(
         seen.page.goto(desk.address + path)
         seen.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         found[path] = seen.findings()
+        assert not seen.is_too_wide, path
+        assert seen.broken_cells == [], path
     assert seen.complaints == []
     seen.page.goto(f"{desk.address}/g/{gates['text']}")
     seen.follow("#answer button")
