@@ -92,9 +92,7 @@ def test_a_bare_repository_has_no_project(bare: Clone, cli: Command) -> None:
 
 # And a shell of one's own, such as an old bash: read before a test's seal takes it away.
 OWN_SHELL = os.environ.get("GITGATE_TEST_SHELL", "").split()
-SHELLS = tuple(
-    filter(None, (("dash",), ("busybox", "sh"), ("bash",), ("bash", "--posix"), tuple(OWN_SHELL)))
-)
+SHELLS = tuple(filter(None, (("dash",), ("busybox", "sh"), ("bash",), ("bash", "--posix"), tuple(OWN_SHELL))))
 
 
 @pytest.mark.parametrize(

@@ -474,7 +474,8 @@ class Showing:
     def later(self) -> None:
         """It still waits, and is asked again after a while."""
         self.listener.put_aside(self.item)
-        self.listener.told(self.item, "later", "put aside; it still waits")
+        words = f"put aside; it still waits, and is asked again in {int(ASIDE / 60)} minutes"
+        self.listener.told(self.item, "later", words)
         raise Leave
 
     def stop(self) -> None:

@@ -43,7 +43,7 @@ class WebhookChannel:
         try:
             signing_key(target.secret)
         except ValueError as wrong:
-            return str(wrong)
+            return f"{wrong}; {MAKE_KEY}"
         return ""
 
     def shown(self, target: Endpoint) -> str:
@@ -100,7 +100,7 @@ def is_here(host: str) -> bool:
 
 def signing_key(secret: str) -> bytes:
     """The bytes behind `whsec_`; ValueError says what was expected, and nothing of the secret."""
-    expected = f"a webhook needs a secret: whsec_ and {LEAST} to {MOST} bytes in base64 ({MAKE_KEY})"
+    expected = f"a webhook needs a secret: whsec_ and {LEAST} to {MOST} bytes in base64"
     if not secret.startswith(PREFIX):
         raise ValueError(expected)
     try:

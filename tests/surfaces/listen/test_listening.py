@@ -170,7 +170,7 @@ def test_later_lets_the_next_one_through(listen: Listen, zenity: FakeZenity, cli
     other = asked(cli, "And which?", "--agent", "two")
     zenity.does("echo Later; exit 1")
     running = listen(**zenity.env)
-    text = running.expect("later: put aside; it still waits", times=2)
+    text = running.expect("later: put aside; it still waits, and is asked again in 10 minutes", times=2)
     assert text.index("[one] later") < text.index("[two] later")
     for each in (gate, other):
         assert [event["event"] for event in shown(cli, each)["history"]] == ["opened"]  # type: ignore[attr-defined]

@@ -353,6 +353,17 @@ def test_the_command_says_what_it_did(
     assert "no address has the name" in cli.quick("notify", "test", "nobody", cwd=where, code=2).err
 
 
+def test_what_a_webhook_lacks_is_said_once(alone: Seat, listener: Listener, cli: Command) -> None:
+    """With the command that makes a secret; `doctor` has that as well."""
+    alone.clone.git("config", "gitgate.notify", f"webhook {listener.url}")
+    made = "git config gitgate.notify.secret"
+    said = cli.quick("notify", "test", cwd=alone.clone.path, code=1).err
+    assert "a webhook needs a secret" in said
+    assert said.count(made) == 1
+    assert made in cli.quick("doctor", cwd=alone.clone.path).out
+    assert listener.got == []
+
+
 def test_without_an_address_it_says_how_to_add_one(alone: Seat, cli: Command) -> None:
     where = alone.clone.path
     assert "git config --global --add gitgate.notify desktop" in cli.quick("notify", cwd=where, code=0).err
