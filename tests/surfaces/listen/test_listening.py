@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from gitgate.surfaces.listen.listening import (
     open_listened_repository,
 )
 from support import PATIENCE
+from support.servers import ssh_server
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone
 from support.testbed.terminal import Terminal
@@ -519,6 +522,43 @@ def test_a_form_is_answered_in_the_terminal(
 
 
 # Where files tell nothing
+
+
+@contextmanager
+def mounted(place: Path, at: Path, keys: Path) -> Iterator[Path]:
+    """A folder as another machine has it: by sshfs, through a real sshd."""
+    at.mkdir()
+    if not Path("/dev/fuse").exists():
+        subprocess.run(["mknod", "/dev/fuse", "c", "10", "229"], check=True)
+    with ssh_server(keys) as sshd:
+        how = (
+            "-o",
+            "sftp_server=/usr/lib/openssh/sftp-server",
+            "-o",
+            f"ssh_command={sshd.command} -p {sshd.port}",
+        )
+        account = pwd.getpwuid(os.geteuid()).pw_name
+        subprocess.run(["sshfs", *how, f"{account}@127.0.0.1:{place}", str(at)], check=True, timeout=PATIENCE)
+        try:
+            yield at
+        finally:
+            subprocess.run(["fusermount3", "-u", "-z", str(at)], check=True, timeout=PATIENCE)
+
+
+@pytest.mark.machine
+@pytest.mark.server
+def test_on_a_network_mount_what_others_ask_is_heard(
+    listen: Listen, cli: Command, set_up: Clone, zenity: FakeZenity, tmp_path: Path
+) -> None:
+    """The listener says how often it looks; a gate that is asked on the other side of the mount comes up, and its answer is there."""
+    zenity.does(f"{READ}; echo this")
+    with mounted(set_up.path, tmp_path / "mounted", tmp_path / "sshd") as here:
+        running = listen(cwd=here, **zenity.env)
+        assert f"{here}   on a network: looked at every 2 s" in running.talk
+        gate = asked(cli, "Which?", "--agent", "far", cwd=set_up.path)
+        running.expect("[far] answered: this")
+        assert cli("check", gate, cwd=set_up.path, code=0).line == "this"
+        assert running.stop() == 0
 
 
 MOUNTS = """\
