@@ -307,6 +307,22 @@ def test_what_cannot_be_read_hides_nothing_else(
     assert "7k2fw3" in cli("list", code=0).out
 
 
+def test_an_answer_that_cannot_be_written_is_said(
+    listen: Listen, zenity: FakeZenity, cli: Command, set_up: Clone
+) -> None:
+    """The question waits, and is asked again in a minute; others are asked meanwhile."""
+    gate = asked(cli, "Which?", "--priority", "high", "--agent", "one")
+    other = asked(cli, "And which?", "--agent", "two")
+    zenity.does(f"{READ}; echo this")
+    (set_up.path / ".git/refs/hitl/open" / f"{gate}.lock").touch()  # as a git that was killed leaves it
+    running = listen(**zenity.env)
+    text = running.expect("[two] answered: this")
+    assert "[one] trouble: " in text
+    assert "asked again in a minute" in text
+    assert cli("check", gate).code == 8
+    assert cli("check", other, code=0).line == "this"
+
+
 def test_several_repositories_have_one_queue(
     listen: Listen,
     zenity: FakeZenity,
