@@ -152,6 +152,10 @@ class LostRace(Conflict):
     code = "lost_race"
 
 
+class RefLocked(LostRace):
+    """A ref could not be moved, since another git holds its lock, or was killed while it did."""
+
+
 class IllegalEvent(Conflict):
     """The state table has no row for this event in this state; nothing changed."""
 

@@ -9,13 +9,15 @@ from contextlib import contextmanager
 
 from ..context.desk import Desk
 from ..context.find import unknown_gate
-from ..errors import LostRace
+from ..errors import LostRace, RefLocked
 from ..model.gate import Answer, Edit, Event, Gate, Remark
 from ..store.git.refs import OPEN
 from ..store.records.records import MOST_EVENTS, NOBODY, Signature
 from ..store.remote.remote import RefMove
 from ..text import times
 
+# Git waits two seconds for a lock; one that stays so often in a row is nobody's.
+MOST_LOCKED = 5
 TRIES = 64  # each lost try is somebody else's success, so that all of many at once get their turn
 
 
@@ -30,12 +32,21 @@ def record(
     approve: Callable[[Gate], None] | None = None,
 ) -> Gate:
     """Append what `decide` makes of the gate as it now is; after a lost race it is asked again about the new state."""
+    locked = 0
     for _ in range(TRIES):
         try:
             return append(desk, gate, *decide(gate), who=who, sign=sign, also=also, approve=approve)
-        except LostRace:
-            gate = reload(desk, gate.id)
+        except LostRace as lost:
+            before, gate = gate, reload(desk, gate.id)
+            locked = times_locked(locked, lost, before, gate)
+            if locked == MOST_LOCKED:
+                raise
     raise LostRace(f"gate {gate.id} keeps being changed by others", hint=f"git gate show {gate.id}")
+
+
+def times_locked(before: int, lost: LostRace, gate: Gate, now: Gate) -> int:
+    """How often in a row nothing but a lock was in the way."""
+    return before + 1 if isinstance(lost, RefLocked) and gate.tip == now.tip else 0
 
 
 def append(
@@ -92,14 +103,16 @@ def past_due(desk: Desk, gate: Gate) -> bool:
 
 def act(desk: Desk, gate: Gate) -> Gate:
     """The gate after its deadline, if that has passed; otherwise the gate."""
+    locked = 0
     for _ in range(TRIES):
-        if not past_due(desk, gate):
+        if locked == MOST_LOCKED or not past_due(desk, gate):
             return gate
         try:
             return append(desk, gate, *due(desk, gate))
-        except LostRace:
+        except LostRace as lost:
             # Another process looked at the same moment, or somebody answered: what is there now may not be due.
-            gate = reload(desk, gate.id)
+            before, gate = gate, reload(desk, gate.id)
+            locked = times_locked(locked, lost, before, gate)
     return gate
 
 

@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
-from gitgate.errors import IllegalEvent, LostRace, UnknownGate
-from gitgate.gates.recording import append, record, reload
+from gitgate.context.desk import Desk
+from gitgate.errors import IllegalEvent, LostRace, RefLocked, UnknownGate
+from gitgate.gates.recording import MOST_LOCKED, append, record, reload
 from gitgate.model.gate import Event, Gate
 from gitgate.store.git.refs import OPEN, Refs
 from gitgate.store.records.records import NOBODY
@@ -73,6 +74,26 @@ def test_other_refs_move_along_or_nothing_does(alone: Seat) -> None:
     with pytest.raises(LostRace, match="keeps being changed"):
         record(alone.desk, after, lambda _now: comment("y"), who=ADA, also=[RefMove(lease, head, None)])
     assert alone.now(gate) == after
+
+
+def test_a_lock_that_stays_is_said(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A git that was killed leaves one: after a few tries, in seconds, with what frees it; nobody is said to have been first."""
+    gate = gate_of(alone)
+    lock = alone.clone.path / ".git" / f"{OPEN}{gate.id}.lock"
+    lock.touch()
+    tried: list[str] = []
+
+    def reloaded(desk: Desk, name: str) -> Gate:
+        tried.append(name)
+        return reload(desk, name)
+
+    monkeypatch.setattr("gitgate.gates.recording.reload", reloaded)
+    with pytest.raises(RefLocked, match="is locked by another git") as said:
+        record(alone.desk, gate, lambda _now: comment("x"), who=ADA)
+    assert "git gate worker --once" in said.value.hint
+    assert len(tried) == MOST_LOCKED
+    lock.unlink()
+    assert record(alone.desk, gate, lambda _now: comment("x"), who=ADA).history[-1].event == remark(text="x")
 
 
 def test_one_try_is_one_try(alone: Seat) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ...document.values import NamedTuple
-from ...errors import GitFailed, LostRace
+from ...errors import GitFailed, LostRace, RefLocked
 from ...record.headline import absent
 from .process import Git
 from .repository import Repository
@@ -48,9 +48,9 @@ _RACES = (
     "but expected",
     "reference already exists",
     "unable to resolve reference",
-    "Unable to create",
     "is at ",
 )
+_LOCKED = "Unable to create"
 
 
 class CutOff(NamedTuple):
@@ -120,6 +120,11 @@ class Refs:
                 input=b"start\0" + said + b"prepare\0commit\0",
             )
         except GitFailed as failed:
+            if _LOCKED in failed.stderr:
+                raise RefLocked(
+                    f"{moves[0].ref} is locked by another git, or by one that was killed while it moved it",
+                    hint="run the command again; if it stays so for ten minutes: git gate worker --once",
+                ) from failed
             if any(word in failed.stderr for word in _RACES):
                 raise LostRace(
                     f"somebody else moved {moves[0].ref} first",

@@ -17,7 +17,7 @@ from ...acts import remarks
 from ...acts.answering import Manner, Responded, check_seen, closed_error, respond
 from ...context.desk import Desk, open_desk
 from ...context.machine import BEAT, keep_listening
-from ...errors import BadAnswer, Conflict, Failure, GateError, NotAllowed, Stale
+from ...errors import BadAnswer, Conflict, Failure, GateError, LostRace, NotAllowed, Stale
 from ...exchange.syncing import RemoteNews, hear_news
 from ...gates.listing import Filter, list_gates, own_word_last
 from ...gates.recording import reload
@@ -460,6 +460,8 @@ class Showing:
             return
         except Stale as changed:
             listener.told(item, "changed", f"{changed.message}; shown anew")
+        except LostRace as locked:  # nobody answered it: it could not be written
+            self.not_recorded(locked)
         except Conflict as late:
             listener.done_with(item, self.gate)
             listener.told(item, "late", late.message)
@@ -467,9 +469,12 @@ class Showing:
             item.passed = item.summary.tip
             listener.told(item, "refused", refused.message)
         except GateError as failed:
-            listener.put_aside(item, AFTER_TROUBLE)
-            listener.told(item, "trouble", f"{failed.message}; asked again in a minute")
+            self.not_recorded(failed)
         raise Leave
+
+    def not_recorded(self, why: GateError) -> None:
+        self.listener.put_aside(self.item, AFTER_TROUBLE)
+        self.listener.told(self.item, "trouble", f"{why.message}; asked again in a minute")
 
     def later(self) -> None:
         """It still waits, and is asked again after a while."""
