@@ -449,6 +449,25 @@ def test_a_run_is_opened_with_its_steps(desk: Driven) -> None:
     desk.run(scene)
 
 
+def test_a_run_is_stopped_with_a_reason(desk: Driven) -> None:
+    """On its page, after which it and its gate wait no more."""
+    run = waiting_run(desk.repo, desk.cli)
+
+    async def scene(app: DeskApp, pilot: Keys) -> None:
+        await pilot.press("tab")
+        await until(pilot, lambda: "waiting_human" in shown(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, RunScreen) and "✓" in shown(app))
+        await pilot.press("s")
+        await until(pilot, lambda: isinstance(app.screen, LinePrompt))
+        await pilot.press(*"no", "enter")
+        await until(pilot, lambda: "status: stopped" in shown(app))
+
+    desk.run(scene)
+    found = desk.cli.forked("show", run, "--json", cwd=desk.repo.path, code=0).json
+    assert (found["status"], found["reason"]) == ("stopped", "no")
+
+
 def test_an_agent_leads_to_its_gates(desk: Driven) -> None:
     """The list of agents says what each does; Enter shows what it asked."""
     gate = desk.ask("Which database?", "--agent", "backend", "--priority", "high")
