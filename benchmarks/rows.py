@@ -65,6 +65,20 @@ def stats_closed(room: Path) -> list[Row]:
     ]
 
 
+def why_lines(room: Path) -> list[Row]:
+    place = scenes.repository(room / "why")
+    scenes.with_decisions(place, 5_000, 200)
+    ours, blame, start = side_by_side(
+        [
+            lambda: run([COMMAND, "why", "long.py"], place),
+            lambda: run(["git", "blame", "long.py"], place),
+            lambda: run(START_UP, place),
+        ],
+        9,
+    )
+    return [ratio("why, a file of 5,000 lines, 40 gates", ours, blame + start, 1.5, "git blame + start-up")]
+
+
 def list_huge(room: Path) -> list[Row]:
     ten = scenes.repository(room / "huge-10")
     scenes.with_gates(ten, 10_000, packed=True)
@@ -268,6 +282,7 @@ def many_writers(room: Path) -> list[Row]:
 ROWS: dict[str, Callable[[Path], list[Row]]] = {
     "list": list_small,
     "stats": stats_closed,
+    "why": why_lines,
     "list-large": list_large,
     "list-huge": list_huge,
     "ask": ask_large,

@@ -138,6 +138,48 @@ def with_answers(place: Path, count: int) -> None:
     run(["git", "pack-refs", "--all"], place)
 
 
+def with_decisions(place: Path, lines: int, commits: int) -> None:
+    """A file of so many lines by so many commits; every fifth came of a gate, whose record names it."""
+    desk = open_desk(place, dict(os.environ), bulk=True)
+    records, by = desk.records, Signature(PERSON, AT)
+    gates = [
+        records.write_opened(replace(opened(number, None), delivery="wait"), {}, by)
+        for number in range(0, commits, 5)
+    ]
+    text = [f"line {number}, as it was first\n" for number in range(lines)]
+
+    def stream() -> Iterator[bytes]:
+        for number in range(commits):
+            for line in range(number % lines, lines, commits) if number else ():
+                text[(line * 7 + number) % lines] = f"line {line}, by commit {number}\n"
+            decided = (
+                f"Gate: {gates[number // 5].id}\nDecided-by: {PERSON}" if number % 5 == 0 else "As planned."
+            )
+            words, data = f"Change {number}\n\n{decided}\n".encode(), "".join(text).encode()
+            begin_at = "" if number else "from refs/heads/main^0\n"
+            head = f"commit refs/heads/main\ncommitter {PERSON} {AT + number} +0000\ndata {len(words)}\n"
+            file = f"M 100644 inline long.py\ndata {len(data)}\n"
+            yield head.encode() + words + begin_at.encode() + file.encode() + data + b"\n"
+
+    run(["git", "fast-import", "--quiet"], place, input=b"".join(stream()))
+    run(["git", "reset", "-q", "--hard"], place)
+    made = run(["git", "rev-list", "--reverse", f"--max-count={commits}", "main"], place).decode().split()
+    moves = []
+    for number, gate in enumerate(gates):
+        at = format_time(AT + 60)
+        said = Answer(gate.id, {"answer": "Left"}, "answered", at, gate.tip, PERSON)
+        after = records.write_event(gate, "answered", said, by)
+        claim = Claim(at, after.tip, "nonce", "local", "host", 1, 120, PERSON)
+        after = records.write_event(after, "claimed", claim, by)
+        outcome = Outcome(at, after.tip, "resumed", PERSON, commits=(made[5 * number],))
+        moves.append(
+            f"create refs/hitl/open/{gate.id} {records.write_event(after, 'outcome', outcome, by).tip}\n"
+        )
+    desk.close()
+    run(["git", "update-ref", "--stdin"], place, input="".join(moves).encode())
+    run(["git", "repack", "-adq"], place)
+
+
 def with_files(place: Path, count: int) -> None:
     """A clone with many tracked files, in folders of a thousand."""
     for number in range(count):

@@ -20,7 +20,19 @@ from ..errors import GateError
 from .acts import ask, check, comment, complete, edit, respond, signal, stop, wait, withdraw
 from .interactive import Checkpoint, Interactive, SessionResult, ask_interactive, pause
 from .keeper import archive, doctor, init, policy_check, resume, session_drop
-from .reader import diff, list, log, show, status, sync, tree, verify, watch, worktree  # noqa: A004 - the verb's name
+from .reader import (
+    diff,
+    list,  # noqa: A004 - the verb's name
+    log,
+    show,
+    status,
+    sync,
+    tree,
+    verify,
+    watch,
+    why,
+    worktree,
+)
 from .terms import Event, Status
 from .terms import ShownAnswer as Answer
 from .terms import ShownGate as Gate
@@ -28,6 +40,7 @@ from .terms import ShownGate as Gate
 if TYPE_CHECKING:
     from ..acts.sessions import Dropped
     from ..audit import Problem, Verified
+    from ..audit.origins import Origin
     from ..audit.policies import Explained as Ruling
     from ..audit.policies import PolicyInForce as Policy
     from ..exchange import PutAside, Synced
@@ -76,6 +89,7 @@ RESULTS = {
     "FlowEvent": ("flows.phases", "FlowEvent"),
     "FlowState": ("flows.phases", "FlowState"),
     "Human": ("flows.phases", "Human"),
+    "Origin": ("audit.origins", "Origin"),
     "Phase": ("flows.phases", "Phase"),
     "Policy": ("audit.policies", "PolicyInForce"),
     "Problem": ("audit", "Problem"),
@@ -132,6 +146,7 @@ __all__ = [
     "GateError",
     "Human",
     "Interactive",
+    "Origin",
     "Phase",
     "Policy",
     "Problem",
@@ -194,6 +209,7 @@ __all__ = [
     "verify",
     "wait",
     "watch",
+    "why",
     "withdraw",
     "workdir",
     "worktree",

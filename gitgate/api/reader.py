@@ -15,6 +15,7 @@ from .terms import ShownGate as Gate
 if TYPE_CHECKING:
     from ..acts.reporting import Json
     from ..audit import Verified
+    from ..audit.origins import Origin
     from ..context.desk import Desk
     from ..exchange import Synced
     from ..gates.listing import Filter
@@ -218,3 +219,14 @@ def verify(*ids: str | Gate, branch: str | None = None, directory: Directory = N
         if branch is not None:
             refuse_unsynced(desk)
         return audit(desk, tuple(map(str, ids)), branch)
+
+
+def why(file: str | Path, *, rev: str | None = None, directory: Directory = None) -> tuple[Origin, ...]:
+    """Which decisions led to these lines: of a whole file, of `FILE:LINE` or of `FILE:LINE,LINE`.
+
+    >>> [one.gate for one in gitgate.why("src/db.py:40,60") if one.verified]
+    """
+    from ..audit.origins import origins, read_asked
+
+    with open_desk(directory) as desk:
+        return tuple(origins(desk, read_asked(desk, absolute_directory(directory), str(file), rev)))

@@ -93,3 +93,12 @@ def is_block(paragraph: str) -> bool:
     return bool(re.match(_TRAILER, lines[0])) and all(
         re.match(_TRAILER, line) or line[:1] in " \t" for line in lines
     )
+
+
+def trailer_values(message: str, name: str) -> list[str]:
+    """What a commit's last paragraph says under this name, where every line of it is a trailer."""
+    _, gap, last = message.rstrip("\n").rpartition("\n\n")
+    if not gap or not is_block(last):
+        return []
+    start = f"{name}: "
+    return [line.removeprefix(start).strip() for line in last.split("\n") if line.startswith(start)]

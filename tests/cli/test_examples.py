@@ -171,6 +171,9 @@ def test_an_example_runs(
         words[1] = cli.quick("ask", "Go?", "--type", "approval", "-q", cwd=clone.path, code=0).line
     if "--github" in words:
         clone.git("config", "gitgate.workflows", f"team/git-gate@{'a1' * 20}")
+    if words[0] == "why":
+        clone.commit(**{"src/db.py": "x = 1\n" * 60})
+        clone.git("tag", "v1.2")
     if words[0] == "verify" and "--branch" in words:
         cli.quick("respond", gate, "JWT", cwd=clone.path, code=0)
     said = cli.quick(*words, cwd=clone.path)

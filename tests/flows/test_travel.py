@@ -136,6 +136,9 @@ def test_an_answer_goes_on_in_the_runs_own_tree(repo: Clone, cli: Command, agent
         repo.git("rev-list", "main").split()
     )  # as they are there, whatever was added to them
     assert f"Gate: {gate['id']}" in repo.git("log", "-1", "--format=%b", made[1])
+    changed = repo.git("show", "--format=", "--name-only", made[1]).split()[0]
+    (origin,) = cli("why", changed, "--json", code=0).json["lines"]
+    assert (origin["commit"], origin["gate"], origin["verified"]) == (made[1], gate["id"], True)
     assert sorted(agents.starts[1:3]) == ["coder start", "tester start"]
     assert agents.starts[3:] == ["coder resume", "closer start"]
     assert len(repo.git("worktree", "list").splitlines()) == 1

@@ -74,6 +74,8 @@ CELLS: Mapping[str, int] = {
     "tree": 0,
     "stats": 0,
     "stats --by nope": 2,
+    "why": 2,
+    "why nothing-of-that-name": 1,
     "notify": 0,
     "run": 2,
     "log": 0,
@@ -163,11 +165,13 @@ def linked(tmp_path: Path, bare: Clone) -> Place:
 
 def server(tmp_path: Path, bare: Clone) -> Place:
     Command().quick("init", "--server", "--no-resume", cwd=bare.path, code=0)
-    return Place(bare.path, other={**NO_REMOTE, "init --dry-run": 2})
+    return Place(bare.path, other={**NO_REMOTE, "init --dry-run": 2, "why nothing-of-that-name": 2})
 
 
 def own_folder(tmp_path: Path, bare: Clone) -> Place:
-    return Place(cloned(tmp_path, bare).path / ".git", other={"init --dry-run": 2})
+    return Place(
+        cloned(tmp_path, bare).path / ".git", other={"init --dry-run": 2, "why nothing-of-that-name": 2}
+    )
 
 
 def outside(tmp_path: Path, bare: Clone) -> Place:

@@ -1,0 +1,254 @@
+"""Why: lines of a file, the decision that their commit names, and whether the gate's own record names that commit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import gitgate
+from gitgate.model.gate import Answer
+from gitgate.store.git.refs import OPEN
+from gitgate.store.records.records import Signature
+from support.resuming import Agent, Seat, scripted_agent
+from support.testbed.command import Command
+from support.testbed.repositories import Clone, run_git
+
+__all__ = ["scripted_agent"]
+
+ADA = "Ada Lovelace <ada@example.org>"
+TWO_LINES = 'printf "db = $GITGATE_ANSWER\\nport = 5432\\n" >> app.conf; git add -A; git commit -qm "Use $GITGATE_ANSWER"'
+Lines = list[dict[str, Any]]
+
+
+def decided(cli: Command, agent: Agent, repo: Clone, prompt: str = "Which database?") -> str:
+    """A gate whose answer an agent acted on, with one commit that adds two lines to `app.conf`."""
+    agent.does(TWO_LINES)
+    gate = cli.quick("ask", prompt, "--agent", "scripted", cwd=repo.path, code=0).line
+    cli.quick("respond", gate, "Postgres", cwd=repo.path, code=0)
+    cli.quick("resume", gate, cwd=repo.path, code=0)
+    return gate
+
+
+def why(cli: Command, repo: Clone, *words: str) -> Lines:
+    found = cli.quick("why", *words, "--json", cwd=repo.path, code=0).json
+    assert found["schema"] == "gitgate.why/v1"
+    lines: Lines = found["lines"]
+    return lines
+
+
+def claiming(repo: Clone, gate: str, name: str = "app.conf", text: str = "mine\n") -> str:
+    """A commit that says of itself that it came of this gate."""
+    with (repo.path / name).open("a") as file:
+        file.write(text)
+    repo.git("add", "-A")
+    repo.git("commit", "-q", "-m", f"Mine\n\nGate: {gate}\nDecided-by: {ADA}")
+    return repo.git("rev-parse", "HEAD")
+
+
+def test_lines_name_the_decision_behind_them(repo: Clone, agent: Agent, cli: Command) -> None:
+    """Consecutive lines of one commit are one entry; those without a decision have none; uncommitted ones no commit."""
+    repo.commit(**{"app.conf": "# ours\n"})
+    start = repo.head()
+    gate = decided(cli, agent, repo)
+    with (repo.path / "app.conf").open("a") as file:
+        file.write("new\n")
+    plain, told, fresh = why(cli, repo, "app.conf")
+    assert (plain["from"], plain["to"], plain["commit"], plain["gate"]) == (1, 1, start, None)
+    assert {
+        name: told[name] for name in ("from", "to", "commit", "gate", "question", "answer", "by", "verified")
+    } == {
+        "from": 2,
+        "to": 3,
+        "commit": repo.head(),
+        "gate": gate,
+        "question": "Which database?",
+        "answer": "Postgres",
+        "by": ADA,
+        "verified": True,
+    }
+    assert told["at"].endswith("Z")
+    assert (fresh["from"], fresh["to"], fresh["commit"], fresh["gate"]) == (4, 4, None, None)
+    said = cli.quick("why", "app.conf", cwd=repo.path, code=0)
+    assert said.out.splitlines()[0] == f"2-3  {gate[:6]}  Which database?"
+    assert "→ Postgres · Ada Lovelace, " in said.out
+    assert "NOT VERIFIED" not in said.out
+    assert "1 line of commits that name no decision; 1 line not committed yet" in said.err
+
+
+def test_a_trailer_alone_is_a_claim(repo: Clone, agent: Agent, cli: Command) -> None:
+    """Whoever writes a gate's id below a commit of theirs has not made it come of that gate."""
+    gate = decided(cli, agent, repo)
+    forged = claiming(repo, gate)
+    unknown = claiming(repo, "7k2fw9c3ab")
+    claiming(repo, "no gate's id")
+    lines = why(cli, repo, "app.conf")
+    assert [(one["gate"], one["verified"]) for one in lines] == [
+        (gate, True),
+        (gate, False),
+        ("7k2fw9c3ab", False),
+        (None, False),
+    ]
+    assert lines[1]["commit"] == forged
+    assert lines[1]["answer"] == "Postgres"
+    assert (lines[2]["commit"], lines[2]["question"], lines[2]["by"]) == (unknown, None, None)
+    said = cli.quick("why", "app.conf", cwd=repo.path, code=0).out
+    assert "NOT VERIFIED: its record does not name this commit" in said
+    assert "NOT VERIFIED: there is no gate 7k2fw9c3ab here: git gate sync" in said
+
+
+def test_a_copy_of_the_commit_is_not_the_commit(repo: Clone, agent: Agent, cli: Command) -> None:
+    """An amended commit has the trailers still, and may say anything."""
+    decided(cli, agent, repo)
+    repo.write("app.conf", "db = MySQL\n")
+    repo.git("commit", "-q", "-a", "--amend", "--no-edit")
+    (only,) = why(cli, repo, "app.conf")
+    assert not only["verified"]
+
+
+def test_an_archived_gate_is_known(repo: Clone, agent: Agent, cli: Command) -> None:
+    gate = decided(cli, agent, repo)
+    cli.quick("archive", "--older-than", "0s", cwd=repo.path, code=0)
+    assert not repo.refs(OPEN)
+    (only,) = why(cli, repo, "app.conf")
+    assert (only["gate"], only["answer"], only["verified"]) == (gate, "Postgres", True)
+
+
+def test_a_record_that_does_not_hold_verifies_nothing(repo: Clone, agent: Agent, cli: Command) -> None:
+    """A message that says something else than the record: `verify` names it, and so does this."""
+    gate = decided(cli, agent, repo)
+    tip = repo.git("rev-parse", OPEN + gate)
+    message = repo.git("log", "-1", "--format=%B", tip).replace("Which database", "Which poison")
+    parent = repo.git("rev-parse", f"{tip}^")
+    repo.git(
+        "update-ref", OPEN + gate, repo.git("commit-tree", f"{tip}^{{tree}}", "-p", parent, input=message)
+    )
+    (only,) = why(cli, repo, "app.conf")
+    assert not only["verified"]
+    assert "its subject" in only["doubt"] or "its message" in only["doubt"]
+    repo.git("update-ref", OPEN + gate, repo.head())
+    (only,) = why(cli, repo, "app.conf")
+    assert (only["gate"], only["question"], only["verified"]) == (gate, None, False)
+
+
+def test_an_answer_that_the_policy_did_not_allow_verifies_nothing(alone: Seat, cli: Command) -> None:
+    """The record is whole; whoever answered was not allowed to."""
+    repo = alone.clone
+    repo.commit(
+        **{".gitgate.yml": "policy:\n  rules:\n    - {name: bobs, who: bob@example.org}\n", "f": "x\n"}
+    )
+    alone.clock.at += 200_000  # type: ignore[attr-defined]
+    gate, desk = alone.ask(push=False, work=False), alone.desk
+    said = Answer(gate.id, {"answer": "Postgres"}, "answered", desk.now, gate.tip, ADA)
+    after = desk.records.write_event(gate, "answered", said, Signature(ADA, desk.at))
+    repo.git("update-ref", OPEN + gate.id, after.tip)
+    claiming(repo, gate.id, "f")
+    told = why(cli, repo, "f")[-1]
+    assert told["gate"] == gate.id
+    assert not told["verified"]
+    assert "does not name this commit" not in told["doubt"]
+
+
+def test_a_commit_may_name_two_gates(repo: Clone, agent: Agent, cli: Command) -> None:
+    """As a squashed merge does: its lines are told of for each."""
+    one, other = decided(cli, agent, repo), decided(cli, agent, repo, "Which port?")
+    repo.git("reset", "-q", "--soft", "HEAD~2")
+    repo.git("commit", "-q", "-m", f"Both\n\nGate: {one}\nGate: {other}\nGate: {one}")
+    assert [(line["from"], line["to"], line["question"]) for line in why(cli, repo, "app.conf")] == [
+        (1, 4, "Which database?"),
+        (1, 4, "Which port?"),
+    ]
+
+
+def test_a_renamed_file_in_a_folder(repo: Clone, agent: Agent, cli: Command) -> None:
+    """As blame follows it; a path is meant from where it is typed."""
+    gate = decided(cli, agent, repo)
+    (repo.path / "etc").mkdir()
+    repo.git("mv", "app.conf", "etc/db:1")
+    repo.git("commit", "-q", "-m", "moved")
+    (repo.path / "etc" / "deep").mkdir()
+    for where, words in (
+        (repo.path / "etc", "db:1"),
+        (repo.path, "etc/db:1:2"),
+        (repo.path / "etc/deep", "../db:1:1,2"),
+    ):
+        (only,) = cli.quick("why", words, "--json", cwd=where, code=0).json["lines"]
+        assert (only["gate"], only["verified"]) == (gate, True)
+    (again,) = cli.quick("-C", str(repo.path / "etc"), "why", "db:1", "--json", code=0).json["lines"]
+    assert again["gate"] == gate
+    (old,) = why(cli, repo, "--rev", "HEAD~1", "app.conf")
+    assert old["gate"] == gate
+
+
+def test_a_bare_repository_needs_a_commit(repo: Clone, agent: Agent, cli: Command, tmp_path: Any) -> None:
+    gate = decided(cli, agent, repo)
+    bare = tmp_path / "bare.git"
+    run_git("clone", "-q", "--mirror", str(repo.path), str(bare), cwd=tmp_path)
+    (only,) = cli.quick("why", "--rev", "main", "app.conf:1,2", "--json", cwd=bare, code=0).json["lines"]
+    assert (only["gate"], only["verified"]) == (gate, True)
+    said = cli.quick("why", "app.conf", cwd=bare, code=2)
+    assert "git gate why --rev HEAD app.conf" in said.err
+
+
+def test_where_a_shallow_clone_ends_nothing_is_claimed(
+    repo: Clone, agent: Agent, cli: Command, tmp_path: Any
+) -> None:
+    """There blame gives all older lines to one commit, which may not have made them."""
+    repo.commit(**{"app.conf": "# ours\n"})
+    decided(cli, agent, repo)
+    run_git("clone", "-q", "--depth=1", f"file://{repo.path}", "shallow", cwd=tmp_path)
+    (only,) = cli.quick("why", "app.conf", "--json", cwd=tmp_path / "shallow", code=0).json["lines"]
+    assert (only["gate"], only["verified"]) == (None, False)
+    assert "--unshallow" in only["doubt"]
+    assert "--unshallow" in cli.quick("why", "app.conf", cwd=tmp_path / "shallow", code=0).err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["README:2"], 2, "README has only 1 line"),
+        (["README:0"], 2, "expected the first one"),
+        (["README:3,2"], 2, "expected the first one"),
+        (["nothing"], 1, "there is no file nothing"),
+        (["fresh"], 1, "fresh was never committed"),
+        (["."], 2, "is a directory"),
+        (["../outside"], 1, "is outside of this repository"),
+        (["--rev", "nope", "README"], 1, "there is no commit nope"),
+        (["--rev", "--help", "README"], 1, "there is no commit --help"),
+        (["--rev", "HEAD", "nothing"], 1, "there is no file nothing at"),
+        ([], 2, "FILE"),
+    ],
+)
+def test_what_cannot_be_told_says_why(
+    repo: Clone, cli: Command, words: list[str], code: int, told: str
+) -> None:
+    repo.write("fresh", "x\n")
+    said = cli.quick("why", *words, cwd=repo.path, code=code)
+    assert told in said.err
+    assert len(said.err.splitlines()) > 1, "no word on what to do next"
+
+
+def test_no_program_of_the_file_is_run(repo: Clone, cli: Command) -> None:
+    """A file's attributes may name a program that shows it otherwise; lines are as they are in the file."""
+    repo.git("config", "diff.odd.textconv", "touch pwned; cat")
+    repo.commit(**{".gitattributes": "*.odd diff=odd\n", "a.odd": "x\n"})
+    assert [one["gate"] for one in why(cli, repo, "a.odd")] == [None]
+    assert not (repo.path / "pwned").exists()
+
+
+def test_what_is_shown_does_nothing_to_a_terminal(repo: Clone, agent: Agent, cli: Command) -> None:
+    decided(cli, agent, repo, "Which \x1b[2Jdatabase?\nGate: x")
+    said = cli.quick("why", "app.conf", cwd=repo.path, code=0).out
+    assert "\x1b" not in said
+    assert len(said.splitlines()) == 2
+
+
+def test_as_a_function(repo: Clone, agent: Agent, cli: Command) -> None:
+    gate = decided(cli, agent, repo)
+    (only,) = gitgate.why("app.conf:1,2", directory=repo.path)
+    assert (only.first, only.last, only.gate, only.answer, only.verified) == (1, 2, gate, "Postgres", True)
+    assert gitgate.why("app.conf", rev="HEAD", directory=repo.path) == (only,)
+    with pytest.raises(gitgate.errors.Failure):
+        gitgate.why("nothing", directory=repo.path)
+    assert replace(only, gate=None).gate is None
