@@ -79,6 +79,26 @@ def why_lines(room: Path) -> list[Row]:
     return [ratio("why, a file of 5,000 lines, 40 gates", ours, blame + start, 1.5, "git blame + start-up")]
 
 
+def search_closed(room: Path) -> list[Row]:
+    place = scenes.repository(room / "search")
+    scenes.with_closed(place, 10_000)
+    first = timed(lambda: run([COMMAND, "search", "part", "4711"], place))
+    few, many, start = side_by_side(
+        [
+            lambda: run([COMMAND, "search", "part", "4711"], place),
+            lambda: run([COMMAND, "search", "part"], place),
+            lambda: run(START_UP, place),
+        ],
+        7,
+    )
+    return [
+        figure("search, 10,000 closed gates, a word that few have", few, "ms", 150),
+        figure("the same, a word that all have", many, "ms", 250),
+        figure("the same, for the first time", first / 1000, "s", 60),
+        ratio("search, 10,000 closed gates", few, start, 6, 'python -c "import click"'),
+    ]
+
+
 def list_huge(room: Path) -> list[Row]:
     ten = scenes.repository(room / "huge-10")
     scenes.with_gates(ten, 10_000, packed=True)
@@ -283,6 +303,7 @@ ROWS: dict[str, Callable[[Path], list[Row]]] = {
     "list": list_small,
     "stats": stats_closed,
     "why": why_lines,
+    "search": search_closed,
     "list-large": list_large,
     "list-huge": list_huge,
     "ask": ask_large,

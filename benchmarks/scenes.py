@@ -180,6 +180,24 @@ def with_decisions(place: Path, lines: int, commits: int) -> None:
     run(["git", "repack", "-adq"], place)
 
 
+def with_closed(place: Path, count: int) -> None:
+    """So many gates that were asked and answered, and that nobody has to be told of: records that hold, packed."""
+    desk = open_desk(place, dict(os.environ))
+    records, moves = desk.records, []
+    with records.objects.together():
+        for number in range(count):
+            asked, person = AT - 601 * number, f"Person {number % 7} <p{number % 7}@example.invalid>"
+            gate = records.write_opened(opened(number, None), {}, Signature(PERSON, asked))
+            at, note = format_time(asked + 60), f"Part {number}."
+            said = Answer(gate.id, {"answer": "Left"}, "answered", at, gate.tip, person, note=note)
+            gate = records.write_event(gate, "answered", said, Signature(person, asked + 60))
+            moves.append(f"create refs/hitl/open/{gate.id} {gate.tip}\n")
+    desk.close()
+    run(["git", "update-ref", "--stdin"], place, input="".join(moves).encode())
+    run(["git", "pack-refs", "--all"], place)
+    run(["git", "repack", "-adq"], place)
+
+
 def with_files(place: Path, count: int) -> None:
     """A clone with many tracked files, in folders of a thousand."""
     for number in range(count):

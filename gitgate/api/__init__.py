@@ -24,6 +24,7 @@ from .reader import (
     diff,
     list,  # noqa: A004 - the verb's name
     log,
+    search,
     show,
     status,
     sync,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from ..flows.endings import ChildStopped, Diverged, RunStuck, RunWaits, StepFailed
     from ..flows.handlers import auto_approve, cli_prompt
     from ..flows.phases import Flow, FlowEvent, FlowState, Human, Phase
+    from ..gates.searching import FoundDecision
     from ..model.conversation import Conversation
     from ..resumption.run import Resumed
     from ..setup.checkup import Finding
@@ -88,6 +90,7 @@ RESULTS = {
     "Flow": ("flows.phases", "Flow"),
     "FlowEvent": ("flows.phases", "FlowEvent"),
     "FlowState": ("flows.phases", "FlowState"),
+    "FoundDecision": ("gates.searching", "FoundDecision"),
     "Human": ("flows.phases", "Human"),
     "Origin": ("audit.origins", "Origin"),
     "Phase": ("flows.phases", "Phase"),
@@ -142,6 +145,7 @@ __all__ = [
     "Flow",
     "FlowEvent",
     "FlowState",
+    "FoundDecision",
     "Gate",
     "GateError",
     "Human",
@@ -192,6 +196,7 @@ __all__ = [
     "respond",
     "resume",
     "run",
+    "search",
     "session_drop",
     "show",
     "signal",

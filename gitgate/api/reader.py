@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..context.desk import Desk
     from ..exchange import Synced
     from ..gates.listing import Filter
+    from ..gates.searching import FoundDecision
     from ..store.work.restore import Worktree
 
 
@@ -230,3 +231,25 @@ def why(file: str | Path, *, rev: str | None = None, directory: Directory = None
 
     with open_desk(directory) as desk:
         return tuple(origins(desk, read_asked(desk, absolute_directory(directory), str(file), rev)))
+
+
+def search(
+    *words: str,
+    type: str | None = None,
+    by: str | None = None,
+    since: str | None = None,
+    limit: int = 20,
+    directory: Directory = None,
+) -> tuple[FoundDecision, ...]:
+    """Earlier decisions that have all these words, the most fitting first, then the newest. Open gates and archived ones.
+
+    >>> [one.gate.opened.title for one in gitgate.search("which database", since="90d")]
+    """
+    from ..gates.searching import SearchTerms
+    from ..gates.searching import search as look_through
+    from ..text.times import parse_since
+
+    kind = None if type is None else known_type(type)
+    with open_desk(directory) as desk:
+        moment = 0.0 if since is None else parse_since(since, desk.clock())
+        return tuple(look_through(desk, SearchTerms(words, kind, by, moment, limit))[0])

@@ -47,6 +47,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "watch": ("verbs.show", "What happens, live."),
         "listen": ("verbs.listen", "Stay, and be asked by a dialog as soon as an agent asks."),
         "stats": ("verbs.stats", "How many wait, how long answers take, and whose."),
+        "search": ("verbs.earlier", "Earlier decisions, by their words."),
         "why": ("verbs.earlier", "Which decisions led to these lines of a file."),
     },
     "For flows": {

@@ -29,9 +29,7 @@ OTHER_WORDS = {
         "cancel close abort kill end delete remove rm drop"
     ),
     "git gate watch   (what happens, live); git gate list   (what waits)": "monitor notify tail",
-    "git gate list --all -v   (every gate here, with its context); git gate log   (who decided what)": (
-        "search find grep"
-    ),
+    "git gate search WORDS": "find grep lookup",
     "git gate why FILE:LINE,LINE": "blame annotate praise",
     "git gate list": "ls pending inbox queue todo waiting gates",
     'git gate ask "Which database?" -o Postgres -o SQLite': "new question create prompt open pause request",

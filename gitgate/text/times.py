@@ -40,6 +40,14 @@ def parse_duration(text: str) -> int:
     return _bounded(total, text)
 
 
+def parse_since(text: str, now: float) -> float:
+    """The moment that `30d` (so long before now), `2030-01-31` or a time names."""
+    try:
+        return now - parse_duration(text)
+    except Usage:
+        return parse_time(text if "T" in text else f"{text}T00:00:00Z")
+
+
 def _bounded(seconds: int, text: str) -> int:
     if seconds > LONGEST:
         raise Usage(f"expected a duration of at most ten years (3650d); found {_quoted(text)}")

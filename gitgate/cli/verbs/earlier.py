@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,8 @@ from ..terminal.screen import Screen, verb
 
 if TYPE_CHECKING:
     from ...audit.origins import Origin
+    from ...context.desk import Desk
+    from ...gates.searching import FoundDecision, SearchTerms
 
 
 @click.command("why")
@@ -106,3 +108,89 @@ def rest_words(found: Sequence[Origin]) -> str:
         else "",
     ]
     return "; ".join(part for part in said if part)
+
+
+@click.command("search")
+@click.argument("words", metavar="WORDS", nargs=-1, required=True)
+@click.option("--type", "type_", metavar="T", help="Only this type of question.")
+@click.option("--by", metavar="WHO", help="Only what WHO answered: a name or an address, or a part of one.")
+@click.option("--since", metavar="30d|DATE", help="Only gates asked since then.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="How many at most.",
+)
+@verb
+def search_command(screen: Screen, words: tuple[str, ...], **flags: Any) -> None:
+    """Earlier decisions by words of the question, its options and context, the answer, its note, and remarks.
+
+    Gates in every state, archived ones too; those where the words count most come first, then the newest. All words have to be
+    there, each as a word or the beginning of one; several in quotes have to stand together. Case and accents do not matter.
+
+    \b
+    git gate search postgres
+    git gate search "which database" replica
+    git gate search deploy --by ada --since 90d
+    git gate search migrat --type approval --limit 5 --json
+    """
+    from ...gates.searching import SearchTerms, search
+    from .lists import type_of
+    from .stats import read_since
+
+    desk = screen.desk()
+    since = read_since(flags["since"], desk.clock(), f"git gate search {words[0]}")
+    wanted = SearchTerms(words, type_of(flags["type_"]), flags["by"], since, flags["limit"])
+    screen.progress("looking through what was asked and answered")
+    found, count = search(desk, wanted)
+    if screen.as_json:
+        screen.emit(
+            "search", {"words": list(words), "count": count, "gates": found_shapes(screen, desk, found)}, ""
+        )
+    elif found:
+        screen.page("\n".join(line for one in found for line in found_lines(screen, desk, one, wanted)))
+    screen.say(count_words(count, len(found)))
+
+
+def found_shapes(screen: Screen, desk: Desk, found: Sequence[FoundDecision]) -> list[dict[str, object]]:
+    """As a list has them, and where the words are."""
+    from ...record.headline import Summary
+    from .lists import whole_gates
+
+    summaries = [Summary(one.gate.id, one.gate.tip, state=one.gate.state) for one in found]
+    shapes = whole_gates(screen, desk, summaries)
+    return [{**shape, "matched": list(one.matched)} for shape, one in zip(shapes, found, strict=True)]
+
+
+def found_lines(screen: Screen, desk: Desk, one: FoundDecision, wanted: SearchTerms) -> Iterator[str]:
+    """The question, what was decided, and the lines where the words stand besides."""
+    from ...gates.searching import passages
+    from ...questions.answers import printed
+    from ...render.table import STATE_CELLS, STATE_COLORS, age, paint
+    from ...text.display import clip, one_line
+
+    gate, opened = one.gate, one.gate.opened
+    head = f"{gate.id[:6]}  {age(opened.asked.at, desk.clock()):>4}  "
+    state = paint(f"{gate.state:<{STATE_CELLS}}", STATE_COLORS.get(gate.state, ""), on=screen.colored)
+    room = screen.width - len(head) - STATE_CELLS - 2
+    question = opened.questions[0].prompt if len(opened.questions) == 1 else opened.title
+    yield f"{head}{state}  {clip(one_line(question), room)}"
+    if gate.answer is not None:
+        said = gate.answer.answer
+        by = one_line(said.by.partition(" <")[0]) or "nobody (its default)"
+        yield clip(f"        → {one_line(printed(opened.questions, said), 200)} · {by}", screen.width)
+    for name, passage in passages(gate, wanted.words):
+        if name in ("context", "remarks") or (
+            name == "title" and len(opened.questions) == 1 and passage != question
+        ):
+            yield clip(f"        {name}: {one_line(passage)}", screen.width)
+
+
+def count_words(count: int, shown: int) -> str:
+    if not count:
+        return "no gate here has these words; every gate here: git gate list --all"
+    if count > shown:
+        return f"{count - shown} more: --limit {count}"
+    return ""

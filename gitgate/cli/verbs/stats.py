@@ -68,22 +68,18 @@ def stats_command(screen: Screen, since: str | None, by: str | None, form: str) 
     screen.emit("stats", shape, figures_text(found))
 
 
-def read_since(said: str | None, now: float) -> float:
+def read_since(said: str | None, now: float, typed: str = "git gate stats") -> float:
     """A duration before now, a day, or a moment."""
     if said is None:
         return 0.0
-    from ...text.times import parse_duration, parse_time
+    from ...text.times import parse_since
 
     try:
-        return now - parse_duration(said)
-    except Usage:
-        pass
-    try:
-        return parse_time(said if "T" in said else f"{said}T00:00:00Z")
+        return parse_since(said, now)
     except Usage:
         raise Usage(
             f"--since {said!r}: expected a duration such as 30d, or a day such as 2030-01-31",
-            hint="git gate stats --since 30d",
+            hint=f"{typed} --since 30d",
         ) from None
 
 

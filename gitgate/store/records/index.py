@@ -22,10 +22,10 @@ from ..git.process import failure
 from ..git.refs import OPEN, Refs, batch_form, checked_run, widen
 
 # To be raised when a row's fields or how they are read changes. A release has indexes of its own in any case.
-FORMAT = 1
-# Summaries of open gates, those of archived ones, and what figures need of whole records.
-TIPS, ARCHIVED, RECORDS = "tips", "archived", "records"
-TABLES = (TIPS, ARCHIVED, RECORDS)
+FORMAT = 2
+# Summaries of open gates, those of archived ones, and of whole records what figures need and what a search looks through.
+TIPS, ARCHIVED, RECORDS, TEXTS = "tips", "archived", "records", "texts"
+TABLES = (TIPS, ARCHIVED, RECORDS, TEXTS)
 ABOUT = f"{VERSION} {FORMAT}".encode()
 # Rows that nobody asks for any more stay until there are more of them than this, and than of the others.
 MOST_DEAD = 250
