@@ -78,9 +78,7 @@ class Text(NamedTuple):
 
 def search(desk: Desk, wanted: SearchTerms) -> tuple[list[FoundDecision], int]:
     """The most fitting first, then the newest; and how many there are in all."""
-    needles = [needle(word) for word in wanted.words]
-    if not all(needles) or not needles:
-        raise Usage("there is no word to search for", hint='git gate search "which database"')
+    needles = read_needles(wanted.words)
     ends = {(one.gate, one.tip): one for one in endings(desk)}
     fitting = []
     for text in texts(desk, list(ends.values()), needles):
@@ -207,6 +205,14 @@ def search_words(text: str) -> str:
         found = "".join(c for c in unicodedata.normalize("NFKD", found) if not unicodedata.combining(c))
     words = TOKEN.findall(unicodedata.normalize("NFC", found))
     return f" {' '.join(words)} " if words else ""
+
+
+def read_needles(words: Sequence[str]) -> list[str]:
+    """What is looked for; each of the words has to have a letter or a digit."""
+    needles = [needle(word) for word in words]
+    if not all(needles) or not needles:
+        raise Usage("there is no word to search for", hint='git gate search "which database"')
+    return needles
 
 
 def needle(word: str) -> str:

@@ -136,13 +136,15 @@ def search_command(screen: Screen, words: tuple[str, ...], **flags: Any) -> None
     git gate search deploy --by ada --since 90d
     git gate search migrat --type approval --limit 5 --json
     """
-    from ...gates.searching import SearchTerms, search
+    from ...gates.searching import SearchTerms, read_needles, search
     from .lists import type_of
     from .stats import read_since
 
+    read_needles(words)
+    kind = type_of(flags["type_"], f"git gate search {words[0]}")
     desk = screen.desk()
     since = read_since(flags["since"], desk.clock(), f"git gate search {words[0]}")
-    wanted = SearchTerms(words, type_of(flags["type_"]), flags["by"], since, flags["limit"])
+    wanted = SearchTerms(words, kind, flags["by"], since, flags["limit"])
     screen.progress("looking through what was asked and answered")
     found, count = search(desk, wanted)
     if screen.as_json:

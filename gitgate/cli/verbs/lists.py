@@ -148,7 +148,7 @@ def is_filtered(flags: dict[str, Any]) -> bool:
     )
 
 
-def type_of(given: str | None) -> str | None:
+def type_of(given: str | None, typed: str = "git gate list") -> str | None:
     if given is None:
         return None
     from ...questions.types import TYPES, type_name
@@ -157,7 +157,7 @@ def type_of(given: str | None) -> str | None:
     if name is None:
         raise Usage(
             f"{given!r} is not a type of question; expected one of {', '.join(TYPES)}",
-            hint="git gate list --type choice",
+            hint=f"{typed} --type choice",
         )
     return name
 
