@@ -47,7 +47,7 @@ from .model.states import AWAITING
 from .questions.base import Given
 from .questions.drafts import Draft
 from .record.runs import Run, RunEntry
-from .store.git.process import Git
+from .store.git.repository import Git
 from .text.times import parse_time
 
 PERSON = "A Person <person@example.invalid>"

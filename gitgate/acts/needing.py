@@ -171,7 +171,7 @@ def ask_for(
         return found
 
 
-FILE, SAYS = "signal-file", "its signal file now says "
+SIGNAL_FILE, SAYS = "signal-file", "its signal file now says "
 SIGNALLED = ("status", "summary", "reason", "message")
 MOST_WORDS = 500
 
@@ -193,7 +193,7 @@ def end_signalled(desk: Desk) -> list[Gate]:
             kept = {name: one_line(str(said[name]), MOST_WORDS) for name in SIGNALLED if said.get(name)}
             words = redact(SAYS + json.dumps(kept, ensure_ascii=False), secret_values(desk.settings.env))
             with suppress(GateError):  # an agent looks, whose gate it is not; or somebody answered just now
-                ended.append(remarks.withdraw(desk, gate, words, via=FILE).gate)
+                ended.append(remarks.withdraw(desk, gate, words, via=SIGNAL_FILE).gate)
     return ended
 
 
@@ -223,7 +223,7 @@ def rewritten(gate: Gate, folder: Path) -> Mapping[str, Any] | None:
 def signalled_end(gate: Gate) -> Mapping[str, Any] | None:
     """What a signal file said that took this gate back."""
     closing = gate.closing
-    if gate.state != WITHDRAWN or closing is None or closing.via != FILE:
+    if gate.state != WITHDRAWN or closing is None or closing.via != SIGNAL_FILE:
         return None
     return last_object(closing.text)[0]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..model.conversation import SessionRef
-from ..store.git.process import reaches
+from ..store.git.repository import reaches
 from .agent import Agent, EndedCommand
 from .claude.adapter import Claude
 from .codex import Codex

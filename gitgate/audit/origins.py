@@ -21,8 +21,8 @@ from ..model.gate import Gate, Outcome
 from ..model.states import is_id
 from ..model.trailers import trailer_values
 from ..questions.answers import printed
-from ..store.git.process import Started, failure
 from ..store.git.refs import OPEN
+from ..store.git.repository import Started, failure
 from . import Verified
 
 # Of blame's porcelain form: commit, line in the file as it is now. What a line says stands behind a tab.

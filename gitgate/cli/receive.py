@@ -29,7 +29,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     """Refuses a push that would change or lose a gate, and says which ref and why."""
     from pathlib import Path
 
-    from ..store.git.process import Git
+    from ..store.git.repository import Git
 
     # Git starts a receiving hook in the repository, whatever kind of repository that is.
     place = Path(os.path.normpath(Path.cwd() / env.get("GIT_DIR", ".")))

@@ -17,7 +17,7 @@ from ..store.git.repository import Repository, begin_config, discover, git_at
 from ..text import times
 
 if TYPE_CHECKING:
-    from ..store.git.process import Piped, Started
+    from ..store.git.repository import Piped, Started
     from ..store.records.index import Index
     from ..store.records.records import Records
 

@@ -44,7 +44,7 @@ def dump_document(value: Mapping[str, object], *, source: str = "document") -> b
 
 def parse_document(data: bytes, source: str, *, limits: Limits = LIMITS) -> Field:
     """The document in `data`, whose top must be a mapping; `source` is what errors call it."""
-    text = _text(data, source, limits)
+    text = _decoded(data, source, limits)
     ours = yamltext.read_yaml(text, source, limits)
     if ours is not None:
         return ours
@@ -60,7 +60,7 @@ def parse_document(data: bytes, source: str, *, limits: Limits = LIMITS) -> Fiel
         loader.dispose()
 
 
-def _text(data: bytes, source: str, limits: Limits) -> str:
+def _decoded(data: bytes, source: str, limits: Limits) -> str:
     """`data` decoded, with nothing in it that readers would treat differently or a terminal would obey."""
     if len(data) > limits.size:
         _refuse(source, 0, f"expected at most {limits.size:,} bytes; found {len(data):,}")

@@ -20,9 +20,8 @@ from ..questions.file import MOST_BYTES, MOST_TOTAL
 from ..record.fold import stages
 from ..record.headline import contradiction
 from ..store.git.objects import FOLDER, REGULAR
-from ..store.git.process import Git, Piped
 from ..store.git.refs import ARCHIVE, OPEN, Refs, Update
-from ..store.git.repository import Repository
+from ..store.git.repository import Git, Piped, Repository
 from ..text import times
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from ..context.desk import Desk, open_desk
 from ..errors import Failure, GateError, Usage
 from ..gates.listing import runs_here
 from ..record.runs import Run, RunEntry
-from ..store.git.process import Git
 from ..store.git.refs import RUNS
+from ..store.git.repository import Git
 from ..store.remote.remote import RefMove
 from .children import desk_of_run, recorded_run, replayed
 from .endings import Diverged, FlowEnds

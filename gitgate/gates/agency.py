@@ -45,7 +45,7 @@ def configured(desk: Desk, name: str) -> dict[str, list[str]]:
     """What this machine's configuration says of the agent `name`, by variable in lower case."""
     if not name or any(c in name for c in "\n\0"):
         return {}
-    from ..store.git.gitconfig import machine_values
+    from ..store.git.repository import machine_values
 
     prefix = f"{SECTION}{name}."
     values = machine_values(desk.repo, r"^gitgate\.agent\.", nearest=True)

@@ -104,8 +104,8 @@ def names_here(desk: Desk) -> list[str]:
     from ..document import codec
     from ..document.field import may_have
     from ..policy.book import protected_refs
-    from ..store.git.gitconfig import machine_values
     from ..store.git.objects import read_protected
+    from ..store.git.repository import machine_values
 
     lines = machine_values(desk.repo, r"^gitgate\.notify$").get("gitgate.notify", [])
     found = [named[1] if (named := NAMED.fullmatch(line.strip())) else usual_name(line) for line in lines]

@@ -19,9 +19,8 @@ from ..context.desk import Desk
 from ..errors import Conflict, Failure, GateError, IllegalEvent
 from ..model.gate import Asker, Event, Gate, Remark
 from ..model.states import ANSWERED, EXPIRED
-from ..store.git.gitconfig import machine_values
 from ..store.git.refs import RUNS, SESSIONS
-from ..store.git.repository import Repository
+from ..store.git.repository import Repository, machine_values
 
 if TYPE_CHECKING:
     from ..store.git.refs import Update

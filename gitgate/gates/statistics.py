@@ -27,7 +27,7 @@ TRAILER = re.compile(r"^Hitl-([A-Za-z-]+): (.*)$", re.MULTILINE)
 VIA = re.compile(rb"^via: ([a-z][a-z0-9-]{0,40})$", re.MULTILINE)
 WHO = re.compile(rb"^by: (.{1,1000})$", re.MULTILINE)
 USUAL_VIA = "cli"
-NOBODY = "nobody"
+NO_NAME = "nobody"
 NOWHERE = "-"
 BY = ("agent", "person", "type", "branch")
 
@@ -87,7 +87,7 @@ def statistics(desk: Desk, since: float = 0.0, by: str = "") -> Statistics:
     every = [one for one in facts(desk) if one.state == AWAITING or one.asked >= since]
     groups: dict[str, list[GateFacts]] = {}
     for one in every if by else ():
-        groups.setdefault(getattr(one, by) or NOBODY, []).append(one)
+        groups.setdefault(getattr(one, by) or NO_NAME, []).append(one)
     largest = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return Statistics(reckon(every), {name: reckon(found) for name, found in largest})
 

@@ -26,8 +26,8 @@ from ..gates import agency
 from ..gates.work import worktrees
 from ..model.conversation import SavedSession
 from ..store.git.permissions import locked, private_folder
-from ..store.git.process import Git
 from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
+from ..store.git.repository import Git
 from ..store.remote.fetch import ask_refs, ask_tips, default_branch_of, fetch_branch, fetch_refs
 from ..store.remote.remote import RefMove, tracking, validate_remote
 from ..store.work.restore import remove_worktree

@@ -35,8 +35,7 @@ from ..questions.prompts import Circumstances, late_branches, resume_prompt
 from ..setup import claude
 from ..store.git import commits
 from ..store.git.permissions import locked, private_folder, write_private
-from ..store.git.process import Git
-from ..store.git.repository import Repository, discover
+from ..store.git.repository import Git, Repository, discover
 from ..store.work.aside import is_standing
 from ..store.work.restore import (
     as_environment,

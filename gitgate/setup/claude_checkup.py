@@ -20,8 +20,8 @@ from ..agents.claude.rehearsed import Message, ModelLine, RehearsedModel, rehear
 from ..agents.process import run_launch
 from ..context.desk import Desk, open_desk
 from ..errors import Failure, GateError
-from ..store.git.process import Git
 from ..store.git.programs import our_command
+from ..store.git.repository import Git
 from ..text.display import one_line
 from . import claude
 from .checkup import GOOD, MISSING, WRONG, Finding

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from ..context.desk import Desk
 from ..context.remotes import GITHUB, address_of, is_github, read_address, server_of
 from ..errors import Failure, Usage
-from ..store.git.process import Git
+from ..store.git.repository import Git
 from ..version import REPOSITORY
 from .steps import TEXTS, Step, file_step, own_text, put_text, take_away, text_of, top_of
 

@@ -21,12 +21,12 @@ from .steps import TEXTS, Step, file_step, own_text, put_text, take_away, text_o
 ROOT, OURS_IN = ".gitlab-ci.yml", ".gitlab/gitgate.yml"
 JOBS = "gitgate/texts/gitlab/jobs.yml"
 WRITTEN = "# Written by `git gate init --gitlab`"
-PINNED = re.compile(r"(https?://[\w.:-]+(?:/[\w.-]+){2,20})@([0-9a-f]{40})", re.ASCII)
+PINNED_PROJECT = re.compile(r"(https?://[\w.:-]+(?:/[\w.-]+){2,20})@([0-9a-f]{40})", re.ASCII)
 INCLUDED = re.compile(
     r"^  - (?:SOURCE|(?:remote|project):[^\n]*(?:\n    (?:integrity|ref|file):[^\n]*)*)$", re.MULTILINE
 )
 SOURCE = re.compile(r"^(      source: ).*\n(      source-commit: ).*$", re.MULTILINE)
-MEANS = {
+PIPELINE_MEANS = {
     ROOT: "its pipelines hear replies on merge requests, and start agents (commit it to the default branch)",
     OURS_IN: "what these pipelines do, by commit; your agent is named in it",
 }
@@ -37,9 +37,9 @@ def gitlab_steps(desk: Desk) -> list[Step]:
     top = top_of(desk)
     here, there = own_text(top, OURS_IN, WRITTEN), text_of(top / ROOT)
     wanted = pin_pipeline(
-        here or text_of(TEXTS / "gitlab" / "gitgate.yml"), source_of(desk), server_here(desk)
+        here or text_of(TEXTS / "gitlab" / "gitgate.yml"), pipeline_source(desk), server_here(desk)
     )
-    found = [file_step(top, OURS_IN, MEANS[OURS_IN], here, wanted)]
+    found = [file_step(top, OURS_IN, PIPELINE_MEANS[OURS_IN], here, wanted)]
     if there and WRITTEN not in there:
         said = (
             "includes ours already"
@@ -48,7 +48,7 @@ def gitlab_steps(desk: Desk) -> list[Step]:
         )
         return [*found, Step(ROOT, said, True, lambda: None)]
     text = there or text_of(TEXTS / "gitlab" / "root.yml")
-    return [*found, Step(ROOT, MEANS[ROOT], bool(there), lambda: put_text(top / ROOT, text))]
+    return [*found, Step(ROOT, PIPELINE_MEANS[ROOT], bool(there), lambda: put_text(top / ROOT, text))]
 
 
 def gitlab_removal(desk: Desk) -> list[Step]:
@@ -70,10 +70,10 @@ def server_here(desk: Desk) -> str:
     return urlsplit(server_of(desk, read_address(elsewhere) if elsewhere else address_of(desk))).netloc
 
 
-def source_of(desk: Desk) -> Source:
+def pipeline_source(desk: Desk) -> Source:
     """Where git gate's code is that the jobs install, and at which commit."""
     named = desk.settings.text("workflows")
-    found = PINNED.fullmatch(named)
+    found = PINNED_PROJECT.fullmatch(named)
     if found:
         parts = urlsplit(found[1])
         return Source(parts.path.strip("/"), found[2], parts.netloc)

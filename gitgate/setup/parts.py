@@ -18,8 +18,8 @@ from ..context.machine import state_home
 from ..document.values import NamedTuple, replace
 from ..errors import Conflict
 from ..gates.work import worktrees
-from ..store.git.process import Git
 from ..store.git.refs import TRACKING
+from ..store.git.repository import Git
 from ..store.work.restore import list_worktrees, without_place
 from ..text.display import counted
 from .mcp import mcp_removal, mcp_steps

@@ -30,8 +30,8 @@ from ..model.states import is_id
 from ..policy.book import protected_refs
 from ..store.git import commits
 from ..store.git.permissions import private_folder, write_private
-from ..store.git.process import Git
 from ..store.git.refs import OPEN, RUNS, SESSIONS, TRACKING, WORK, Update
+from ..store.git.repository import Git
 from ..store.records.journal import Journals
 from ..store.remote.fetch import branch_ref, fetch_all
 from ..store.remote.remote import RefMove

@@ -23,8 +23,8 @@ from gitgate.flows.engine import current
 from gitgate.flows.journal import load_run, stop_run
 from gitgate.flows.program import FlowFunction
 from gitgate.record.runs import Run
-from gitgate.store.git.process import Git
 from gitgate.store.git.refs import RUNS
+from gitgate.store.git.repository import Git
 from support import PATIENCE
 from support.flowing import Actors, FlowBench, killed_command, was_killed
 from support.resuming import until

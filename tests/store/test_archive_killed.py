@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.store.git import process
+from gitgate.store.git import repository
 from gitgate.store.records.archive import archived
 from gitgate.store.records.closing import Closed, fold, settle
 from gitgate.store.records.records import Signature
@@ -47,7 +47,7 @@ def killed_at(step: int, *, after: bool) -> Iterator[list[int]]:
         return run
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process.Git, "run", wrap(process.Git.run, lambda _git: None))
+        patch.setattr(repository.Git, "run", wrap(repository.Git.run, lambda _git: None))
         patch.setattr(
             wire.GitConversation,
             "__init__",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import BrokenRecord, Failure
-from gitgate.store.git import objects, process
+from gitgate.store.git import objects, repository
 from gitgate.store.git.objects import (
     BLOB,
     COMMIT,
@@ -235,7 +235,7 @@ def test_reading_ahead_waits_for_no_git_that_falls_silent(
     repo: Clone, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     """It is ended; what was wanted is read one by one, and what is wrong said there."""
-    monkeypatch.setattr(process, "READ_TIMEOUT", 0.1)
+    monkeypatch.setattr(repository, "READ_TIMEOUT", 0.1)
     stuck = subprocess.Popen(
         ["sh", "-c", 'read asked; printf "$1"; exec sleep 60', "git", said],
         stdin=subprocess.PIPE,
@@ -292,13 +292,13 @@ def test_one_git_says_what_names_mean_while_the_store_is_open(
 ) -> None:
     """Each question of its own would cost a process, and opening a gate asks one."""
     begun: list[tuple[str, ...]] = []
-    pipe = process.Git.pipe
+    pipe = repository.Git.pipe
 
-    def counted(git: process.Git, *args: str) -> process.Piped:
+    def counted(git: repository.Git, *args: str) -> repository.Piped:
         begun.append(args)
         return pipe(git, *args)
 
-    monkeypatch.setattr(process.Git, "pipe", counted)
+    monkeypatch.setattr(repository.Git, "pipe", counted)
     tip = repo.head()
     assert [real.find([name])[0] is None for name in ("HEAD", tip, "none")] == [False, False, True]
     assert begun == [("cat-file", "--batch")]
@@ -374,7 +374,7 @@ def test_a_git_that_falls_silent_is_not_waited_for(
     repo: Clone, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     """Some versions turn round in themselves over a damaged file. It is ended, and another is asked what comes next."""
-    monkeypatch.setattr(process, "READ_TIMEOUT", 0.1)
+    monkeypatch.setattr(repository, "READ_TIMEOUT", 0.1)
     stuck = subprocess.Popen(
         ["sh", "-c", 'read asked; printf "$1"; exec sleep 60', "git", said],
         stdin=subprocess.PIPE,

@@ -9,8 +9,8 @@ import pytest
 
 from gitgate.errors import Failure, GitFailed, LostRace, Usage
 from gitgate.store.git.commits import add_trailers, conflicts, known_tips, load_raw, made_since, move_head
-from gitgate.store.git.process import Git
 from gitgate.store.git.programs import edit_file, editor_of, open_folder, page
+from gitgate.store.git.repository import Git
 from gitgate.store.remote.fetch import branch_ref, fetch_branch, fetch_refs
 from gitgate.store.work import saved
 from gitgate.store.work.saved import touched

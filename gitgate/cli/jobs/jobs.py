@@ -82,7 +82,7 @@ def resume_gates(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vou
 
     refuse_unprepared(desk)
     if in_job(screen.env):
-        from ...store.git.gitconfig import watch_config
+        from ...store.git.repository import watch_config
 
         watch_config(desk.repo, runner_files(screen))
     with stop_on_signal() as stopping:
@@ -234,7 +234,7 @@ def undisturbed(screen: Screen, desk: Desk) -> Iterator[None]:
     if not in_job(screen.env):
         yield
         return
-    from ...store.git.gitconfig import keep_config, put_back
+    from ...store.git.repository import keep_config, put_back
 
     kept = keep_config(desk.repo, runner_files(screen))
     try:
@@ -251,7 +251,7 @@ def runner_files(screen: Screen) -> list[Path]:
 
 def refuse_altered(screen: Screen, desk: Desk) -> None:
     """The agent's step was cut off, or found another way: what it left is not used to send a token anywhere."""
-    from ...store.git.gitconfig import altered, config_digest
+    from ...store.git.repository import altered, config_digest
 
     expected = screen.env.get("GITGATE_PREPARED", "")
     if expected and config_digest(desk.repo) != expected:

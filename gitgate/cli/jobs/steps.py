@@ -367,7 +367,7 @@ def prepare(screen: Screen) -> int:
     from ...gates.agency import agent_settings
     from ...setup.claude import in_job
     from ...sharing.branches import head_branch
-    from ...store.git.gitconfig import config_digest
+    from ...store.git.repository import config_digest
 
     desk = screen.desk()
     desk.refuse_agents("github prepare")

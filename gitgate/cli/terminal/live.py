@@ -34,7 +34,7 @@ HOLDS = 0.3
 FRAMES = ("⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏")
 PLAIN_FRAMES = ("|", "/", "-", "\\")
 CLEARED = "\r\x1b[K"
-OFFER = f"answer it, or: {LATER} (or Enter) leaves the run waiting, ? for help"
+RUN_OFFER = f"answer it, or: {LATER} (or Enter) leaves the run waiting, ? for help"
 
 
 @dataclass(frozen=False)
@@ -174,7 +174,7 @@ def offer(screen: Screen, desk: Desk, gate_id: str) -> bool:
     screen.warn("")
     try:
         asking = replace(screen, in_turn=True, may_wait=True)
-        given, note = ask_offered(asking, desk, gate, "", OFFER, afresh=True)
+        given, note = ask_offered(asking, desk, gate, "", RUN_OFFER, afresh=True)
     except NextGate:
         return False
     try:

@@ -8,8 +8,7 @@ from ...document.values import NamedTuple
 from ...errors import GitFailed, LostRace
 from ...model.trailers import with_trailers
 from ..work.restore import as_environment, plain_drivers
-from .process import Git
-from .repository import Repository
+from .repository import Git, Repository
 
 
 def known_tips(repo: Repository) -> list[str]:

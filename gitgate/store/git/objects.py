@@ -19,8 +19,7 @@ from typing import IO, Protocol
 from ...document.values import NamedTuple, dataclass
 from ...errors import BrokenRecord, Failure
 from .permissions import sharing
-from .process import Git, Piped, TimedReader
-from .repository import Repository
+from .repository import Git, Piped, Repository, TimedReader
 
 NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
 

@@ -14,8 +14,7 @@ from typing import IO, TYPE_CHECKING
 from ...document.values import NamedTuple
 from ...errors import GitFailed, LostRace, RefLocked
 from ...record.headline import absent
-from .process import Git
-from .repository import Repository
+from .repository import Git, Repository
 
 if TYPE_CHECKING:
     from ..remote.remote import RefMove

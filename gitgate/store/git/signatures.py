@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ...document.values import NamedTuple
 from .permissions import private_folder
-from .process import Git
-from .repository import Repository
+from .repository import Git, Repository
 
 GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
 # Git's letters. A good signature by a key that nobody vouches for is `U`, one that cannot be checked is `E`, and where

@@ -18,8 +18,8 @@ from ...model.states import LENGTH
 from ...record.headline import Summary, read_summaries
 from ...version import VERSION
 from ..git.permissions import may_keep, private_folder
-from ..git.process import failure
 from ..git.refs import OPEN, Refs, batch_form, checked_run, widen
+from ..git.repository import failure
 
 # To be raised when a row's fields or how they are read changes. A release has indexes of its own in any case.
 FORMAT = 2

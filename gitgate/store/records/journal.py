@@ -27,8 +27,7 @@ from ...record.runs import (
 )
 from ...text.display import spelled
 from ..git.objects import BLOB, REGULAR, TreeEntry
-from ..git.process import Git
-from ..git.repository import Repository
+from ..git.repository import Git, Repository
 from .records import Records, Signature
 
 MOST_FILE = MOST_RESULT + (1 << 16)

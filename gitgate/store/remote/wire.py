@@ -17,9 +17,7 @@ from typing import IO
 
 from ...document.values import NamedTuple, dataclass
 from ...errors import Failure, PushRefused, RemoteUnreachable
-from ..git.gitconfig import look_after
-from ..git.process import no_git
-from ..git.repository import Repository
+from ..git.repository import Repository, look_after, no_git
 from .remote import Remote
 
 LONGEST = 3600.0  # A server that trickles for ever is cut off, too.

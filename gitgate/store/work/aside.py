@@ -20,8 +20,7 @@ from pathlib import Path
 from ...document.values import dataclass
 from ...errors import WorkFailed
 from ..git.permissions import private_folder
-from ..git.process import Git
-from ..git.repository import Repository
+from ..git.repository import Git, Repository
 from .saved import lstat, printable
 from .snapshot import scratch_index
 

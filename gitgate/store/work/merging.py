@@ -15,8 +15,7 @@ from pathlib import Path
 
 from ...document.values import dataclass
 from ...errors import GitFailed, WorkFailed
-from ..git.process import Git
-from ..git.repository import Repository
+from ..git.repository import Git, Repository
 from .restore import as_environment, plain_drivers
 from .saved import printable
 from .snapshot import scratch_index

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from ...errors import GitFailed, WorkFailed
 from ..git.permissions import take_lock
-from ..git.process import Git
-from ..git.repository import Repository
+from ..git.repository import Git, Repository
 from .aside import (
     AsideNote,
     Entries,

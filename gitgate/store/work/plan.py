@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISDIR
 
 from ...document.values import dataclass, field
-from ..git.process import Git
+from ..git.repository import Git
 from .saved import (
     GATES_OWN,
     NESTED,

@@ -12,8 +12,7 @@ from shlex import quote
 
 from ...document.values import dataclass
 from ...errors import GateError, GitFailed, Usage, WorkFailed
-from ..git.process import Git
-from ..git.repository import Repository, discover
+from ..git.repository import Git, Repository, discover
 from .saved import (
     EMPTY_TREE,
     Saved,

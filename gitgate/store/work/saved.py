@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING
 
 from ...document.values import dataclass, field, replace
 from ...errors import GitFailed, WorkFailed
-from ..git.process import Git
-from ..git.repository import Repository
+from ..git.repository import Git, Repository
 
 if TYPE_CHECKING:
     from ...text.secrets import WordRules

@@ -17,8 +17,7 @@ from shlex import quote
 from ...document.values import dataclass, replace
 from ...errors import GitFailed, Usage, WorkFailed
 from ..git.permissions import private_folder
-from ..git.process import Git
-from ..git.repository import Repository
+from ..git.repository import Git, Repository
 from .plan import Changes, IndexPlan, PathChange, Planner, changes_of_tree
 from .saved import (
     EMPTY_TREE,

@@ -342,7 +342,7 @@ def pipelines(desk: Desk) -> Finding:
         words = "no pipeline hears replies: a machine of yours has to look, or listen"
         return Finding("gitlab pipeline", GOOD, words, f"{INIT_GITLAB}, or: git gate github sweep --resume")
     try:
-        stale = gitlab.pin_pipeline(text, gitlab.source_of(desk), gitlab.server_here(desk)) != text
+        stale = gitlab.pin_pipeline(text, gitlab.pipeline_source(desk), gitlab.server_here(desk)) != text
     except GateError:
         stale = False
     if stale:

@@ -18,8 +18,8 @@ from ...document.field import Field, may_have
 from ...errors import BadDocument, GateError
 from ...gates.notices import NAMED, usual_name
 from ...policy.book import protected_refs
-from ...store.git.gitconfig import machine_values
 from ...store.git.objects import Protected, read_protected
+from ...store.git.repository import machine_values
 from ...text.display import one_line
 from .channel import Channel, Endpoint
 from .chat import ChatChannel

@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from gitgate.store.git.objects import MOST_BYTES, NamedObject, check_oid, missing, too_large
-from gitgate.store.git.process import Git
-from gitgate.store.git.repository import Repository
+from gitgate.store.git.repository import Git, Repository
 from gitgate.store.records.records import Records
 
 
