@@ -86,7 +86,7 @@ def doctor(*, online: bool = False, claude: bool = False, directory: Directory =
     with open_desk(directory) as desk:
         found = [*examine(desk), *examine_github(desk, online=online)]
         if claude:
-            from ..setup.claude_checkup import rehearse
+            from ..setup.checkup import rehearse
 
             found.extend(rehearse(desk))
         return tuple(found)

@@ -1,29 +1,313 @@
-"""Setup: what `git gate init` does besides the clone itself, and what `--remove --purge` takes away. A new part is one line.
-
-For the part `x` its module has `x_steps(desk)` and `x_removal(desk)`, each a list of `setup.Step`.
-"""
+"""Setup: what `git gate init` does besides the clone itself, and what `--remove --purge` takes away: parts, the manual page, the server for clients of MCP."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import shutil
-from collections.abc import Sequence
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import Any
+from typing import NamedTuple as TypedTuple
 
 from ..context import machine
 from ..context.desk import Desk
 from ..context.find import summaries
 from ..context.machine import state_home
 from ..document.values import NamedTuple, replace
-from ..errors import Conflict
+from ..errors import Conflict, Failure
 from ..gates.work import worktrees
 from ..store.git.refs import TRACKING
 from ..store.git.repository import Git
 from ..store.work.restore import list_worktrees, without_place
 from ..text.display import counted
-from .mcp import mcp_removal, mcp_steps
-from .steps import Step
+from .steps import Step, put_text, take_away, text_of, top_of
+
+# The manual page, which git opens for `git gate --help`: whether `man` finds it, and a link to it where
+# it does not.
+#
+# `man` looks beside each folder of PATH. A tool of `uv`, or a link to the command alone, is in PATH
+# without its page.
+
+
+PAGE = "man1/git-gate.1"
+# Where `man` looks, seen from a folder of PATH; and wherever the PATH leads.
+BESIDE = ("../share/man", "../man", "share/man", "man")
+EVERYWHERE = ("/usr/local/share/man", "/usr/share/man")
+
+
+def has_reader(env: Mapping[str, str]) -> bool:
+    return shutil.which("man", path=search_path(env)) is not None
+
+
+def is_found(env: Mapping[str, str]) -> bool:
+    return any(page.is_file() for place in places(env) for page in (place / PAGE, place / f"{PAGE}.gz"))
+
+
+def search_path(env: Mapping[str, str]) -> str:
+    return env.get("PATH", os.defpath)
+
+
+def folders(env: Mapping[str, str]) -> list[Path]:
+    """Those of PATH that say where they are wherever one stands."""
+    return [Path(one) for one in search_path(env).split(os.pathsep) if one.startswith("/")]
+
+
+def places(env: Mapping[str, str]) -> list[Path]:
+    """Where `man` looks. MANPATH stands in place of all others, unless it leaves room for them by an empty entry."""
+    said = env.get("MANPATH", "")
+    named = [Path(one) for one in said.split(os.pathsep) if one]
+    if said and all(said.split(os.pathsep)):
+        return named
+    beside = [Path(os.path.normpath(folder / one)) for folder in folders(env) for one in BESIDE]
+    return [*named, *beside, *map(Path, EVERYWHERE)]
+
+
+def place_for(env: Mapping[str, str]) -> Path | None:
+    """Where a link to the page would be found, and may be made: at home first, then beside the command."""
+    beside = [folder for folder in folders(env) if os.access(folder / "git-gate", os.X_OK)]
+    home = [Path(env["HOME"], ".local/bin")] if env.get("HOME") else []
+    looked_at = places(env)
+    for folder in (*home, *beside):
+        place = Path(os.path.normpath(folder / BESIDE[0]))
+        if place in looked_at and is_writable(place) and page_of() is not None:
+            return place
+    return None
+
+
+def is_writable(place: Path) -> bool:
+    """Whether it is there to write in, or could be made."""
+    there = next((one for one in (place / PAGE, *(place / PAGE).parents) if one.is_dir()), place)
+    return os.access(there, os.W_OK)
+
+
+def page_of() -> Path | None:
+    """Where an installation has it: beside its programs, in the package, or in the checkout."""
+    package = Path(__file__).resolve().parents[1]
+    found = (Path(sys.prefix, "share/man", PAGE), package / "git-gate.1", package.parent / "docs/git-gate.1")
+    return next((one for one in found if one.is_file()), None)
+
+
+def noted(env: Mapping[str, str]) -> Path | None:
+    """Where it is written down that a link is ours: `pipx` makes one of its own, which is not ours to take away."""
+    home = machine.state_home(env)
+    return home / "manual" if home else None
+
+
+def ours(env: Mapping[str, str]) -> Path | None:
+    """The link that `init` made, as long as it is one."""
+    note = noted(env)
+    try:
+        link = Path(note.read_text("utf-8", "surrogateescape")) if note else None
+    except OSError:
+        return None
+    return link if link is not None and link.is_symlink() else None
+
+
+def link_steps(desk: Desk) -> Iterator[Step]:
+    """The link to it, where it is needed and helps: none where `man` is missing."""
+    env = desk.settings.env
+    note, place, found = noted(env), place_for(env), is_found(env)
+    if note is None or place is None or not has_reader(env):
+        return
+    link = place / PAGE
+    if not found or ours(env) == link:
+        yield Step(f"manual page {link}", "git gate --help opens it", found, lambda: make(link, note))
+
+
+def make(link: Path, note: Path) -> None:
+    page = page_of()
+    if page is None:
+        return
+    note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    note.write_text(str(link), "utf-8", "surrogateescape")
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)  # one that leads nowhere: of an installation that is gone
+    link.symlink_to(page)
+
+
+def link_removal(desk: Desk) -> Iterator[Step]:
+    """Our link, once this was the last repository of this person that is set up."""
+    env = desk.settings.env
+    note, link = noted(env), ours(env)
+    if note is None or link is None or any(one != desk.repo.place for one in machine.repositories(env)):
+        return
+
+    def take() -> None:
+        link.unlink(missing_ok=True)
+        note.unlink(missing_ok=True)
+
+    yield Step(f"manual page {link}", "taken away: no other repository is set up", False, take)
+
+
+# `git gate mcp` registered with a client, in the file of the project in which that client looks for
+# servers. It is to be committed, so that every clone's agents have the tools. Whatever else stands there
+# stays.
+
+
+SERVER = "gitgate"
+COMMAND, ARGUMENTS = "git-gate", ["mcp"]
+BEGIN, END = "# git-gate: begin", "# git-gate: end"
+
+
+class McpClient(TypedTuple):
+    """A client: how it is called, its file, under which name that has servers, and one of them in its form."""
+
+    name: str
+    program: str
+    file: str
+    under: str
+    entry: Mapping[str, object]
+    then: str
+
+
+PLAIN: Mapping[str, object] = {"command": COMMAND, "args": ARGUMENTS}
+TYPED: Mapping[str, object] = {"type": "stdio", **PLAIN}
+CLIENTS: tuple[McpClient, ...] = (
+    McpClient(
+        "claude",
+        "Claude Code",
+        ".mcp.json",
+        "mcpServers",
+        TYPED,
+        "it asks once whether the project's servers may start",
+    ),
+    McpClient(
+        "codex",
+        "Codex",
+        ".codex/config.toml",
+        "mcp_servers",
+        PLAIN,
+        "it starts them in a project that it trusts: codex --trust",
+    ),
+    McpClient(
+        "gemini",
+        "Gemini CLI",
+        ".gemini/settings.json",
+        "mcpServers",
+        PLAIN,
+        "it starts them in a folder that it trusts",
+    ),
+    McpClient(
+        "opencode",
+        "opencode",
+        "opencode.json",
+        "mcp",
+        {"type": "local", "command": [COMMAND, *ARGUMENTS], "enabled": True},
+        "it starts them by itself",
+    ),
+    McpClient(
+        "vscode", "VS Code", ".vscode/mcp.json", "servers", TYPED, "it asks whether the server is trusted"
+    ),
+)
+NAMES = tuple(client.name for client in CLIENTS)
+
+
+def mcp_steps(desk: Desk, names: Sequence[str]) -> list[Step]:
+    return [registered(desk, client) for client in CLIENTS if client.name in names]
+
+
+def mcp_removal(desk: Desk, names: Sequence[str] = NAMES) -> list[Step]:
+    if desk.repo.top is None:
+        return []
+    return [taken_out(desk, client) for client in CLIENTS if client.name in names]
+
+
+def registered(desk: Desk, client: McpClient) -> Step:
+    place = top_of(desk) / client.file
+    text = text_of(place)
+    wanted = with_server(text, client)
+    means = f"{client.program} has git gate's tools: {client.then} (commit it)"
+    return Step(f"{SERVER} in {client.file}", means, text == wanted, lambda: put_text(place, wanted))
+
+
+def taken_out(desk: Desk, client: McpClient) -> Step:
+    top = top_of(desk)
+    place = top / client.file
+    text = text_of(place)
+    without = without_server(text, client) if text else text
+
+    def take() -> None:
+        if without.strip():
+            put_text(place, without)
+        else:
+            take_away(place, top)
+
+    return Step(f"{SERVER} in {client.file}", "taken away; other servers stay", text == without, take)
+
+
+def with_server(text: str, client: McpClient) -> str:
+    if client.file.endswith(".toml"):
+        return with_table(text, client)
+    here = parse_client_settings(text, client)
+    servers = here.get(client.under, {})
+    if servers.get(SERVER) == dict(client.entry):
+        return text
+    return written({**here, client.under: {**servers, SERVER: dict(client.entry)}})
+
+
+def without_server(text: str, client: McpClient) -> str:
+    if client.file.endswith(".toml"):
+        return re.sub(rf"\n?{BEGIN}\n.*?{END}\n", "", text, flags=re.DOTALL)
+    here = parse_client_settings(text, client)
+    servers = here.get(client.under, {})
+    if SERVER not in servers:
+        return text
+    left = {name: one for name, one in servers.items() if name != SERVER}
+    rest = {name: one for name, one in here.items() if name != client.under or left}
+    if left:
+        rest[client.under] = left
+    return written(rest) if rest else ""
+
+
+def written(value: Mapping[str, object]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def parse_client_settings(text: str, client: McpClient) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text.strip() else {}
+    except ValueError as wrong:
+        raise Failure(
+            f"{client.file} is not JSON, so that nothing can be added to it: {wrong}",
+            hint=f'put it there yourself, under {client.under}: "{SERVER}": {json.dumps(dict(client.entry))}',
+        ) from wrong
+    if not isinstance(found, dict) or not isinstance(found.get(client.under, {}), dict):
+        raise Failure(
+            f"{client.file} is not in the form of {client.program}'s settings: {client.under} is no object",
+            hint="mend it, and run this again",
+        )
+    return found
+
+
+def with_table(text: str, client: McpClient) -> str:
+    """The file with our table at its end, between marks: no writer of TOML takes part, so that every other line stays as it is."""
+    try:
+        known = tomllib.loads(text).get(client.under, {})
+    except tomllib.TOMLDecodeError as wrong:
+        raise Failure(f"{client.file} is not TOML: {wrong}", hint="mend it, and run this again") from wrong
+    if isinstance(known, dict) and known.get(SERVER) == dict(client.entry):
+        return text
+    without = without_server(text, client)
+    if isinstance(known, dict) and SERVER in known and without == text:
+        raise Failure(
+            f"{client.file} has another server called {SERVER}",
+            hint=f"take [{client.under}.{SERVER}] out there",
+        )
+    entry = "\n".join(f"{name} = {json.dumps(value)}" for name, value in client.entry.items())
+    before = f"{without.rstrip()}\n\n" if without.strip() else ""
+    return f"{before}{BEGIN}\n[{client.under}.{SERVER}]\n{entry}\n{END}\n"
+
+
+# What `git gate init` does besides the clone itself, and what `--remove --purge` takes away. A new part
+# is one line.
+#
+# For the part `x` its module has `x_steps(desk)` and `x_removal(desk)`, each a list of `setup.Step`.
 
 
 class Part(NamedTuple):
@@ -41,10 +325,10 @@ PARTS: tuple[Part, ...] = (
     Part(
         "flows",
         "An example flow, its agents, and a workflow that runs it on a label.",
-        "gitgate.setup.github",
+        "gitgate.setup.workflows",
     ),
-    Part("github", "GitHub's workflows: pull requests as the place to answer.", "gitgate.setup.github"),
-    Part("gitlab", "GitLab's pipeline: merge requests as the place to answer.", "gitgate.setup.gitlab"),
+    Part("github", "GitHub's workflows: pull requests as the place to answer.", "gitgate.setup.workflows"),
+    Part("gitlab", "GitLab's pipeline: merge requests as the place to answer.", "gitgate.setup.workflows"),
 )
 
 
@@ -60,7 +344,6 @@ class InitChoice(NamedTuple):
 
 def wanted(desk: Desk, chosen: InitChoice) -> list[Step]:
     """Every step to take, those included that were taken already."""
-    from .manpage import link_steps
     from .steps import CloneWishes, steps
 
     wishes = CloneWishes(
@@ -82,7 +365,6 @@ def planned_removal(
     desk: Desk, parts: Sequence[Part] = (), *, clients: Sequence[str] = (), purge: bool = False
 ) -> list[Step]:
     """With parts named, those alone; else everything that `init` did, and with `purge` all that was kept besides."""
-    from . import manpage
     from . import steps as setup
 
     named = parts or clients
@@ -90,7 +372,7 @@ def planned_removal(
     found += mcp_removal(desk, clients) if named else mcp_removal(desk)
     if named:
         return found
-    kept = [*manpage.link_removal(desk), *purge_steps(desk)] if purge else []
+    kept = [*link_removal(desk), *purge_steps(desk)] if purge else []
     return [*found, *setup.removal_steps(desk), *kept]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from gitgate.errors import Failure, Usage
 from gitgate.exchange.syncing import sync
-from gitgate.setup import checkup, manpage
+from gitgate.setup import checkup, parts
 from gitgate.setup.checkup import Finding, examine
 from support.resuming import Agent, Seat
 from support.testbed.repositories import Clone
@@ -178,7 +178,7 @@ def test_a_page_that_git_does_not_find(alone: Seat, tmp_path: Path, monkeypatch:
     programs, manuals = tmp_path / "bin", tmp_path / "pages/man1"
     programs.mkdir()
     manuals.mkdir(parents=True)
-    monkeypatch.setattr(manpage, "EVERYWHERE", ())
+    monkeypatch.setattr(parts, "EVERYWHERE", ())
 
     env = {"PATH": str(programs)}
 

@@ -9,10 +9,19 @@ from typing import Any
 
 import pytest
 
-from gitgate.agents.claude.rehearsed import ModelLine, RehearsedModel, rehearsed
 from gitgate.errors import Failure
 from gitgate.setup import demo
-from gitgate.setup.demo import QUESTION, DemoStep, answer_in, conversation_step, learnt, play_claude
+from gitgate.setup.demo import (
+    QUESTION,
+    DemoStep,
+    ModelLine,
+    RehearsedModel,
+    answer_in,
+    conversation_step,
+    learnt,
+    play_claude,
+    rehearsed,
+)
 from support import PATIENCE
 from support.testbed.command import Command
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.setup.mcp import CLIENTS, NAMES, McpClient
+from gitgate.setup.parts import CLIENTS, NAMES, McpClient
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 

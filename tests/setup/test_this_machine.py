@@ -20,7 +20,7 @@ from gitgate.gates import starting
 from gitgate.gates.agency import agent_settings, cannot_join, cannot_start, configured, current_session
 from gitgate.gates.recording import reload
 from gitgate.gates.starting import foretold, said_of_push
-from gitgate.setup import github
+from gitgate.setup import workflows
 from support.resuming import Seat
 from support.testbed.command import COMMAND
 from support.testbed.repositories import Clone
@@ -104,11 +104,11 @@ def test_workflows_are_pinned_to_a_commit(installed: Callable[[str], None], alon
     installed("{}")
     alone.clone.git("config", "gitgate.workflows", "team/git-gate@v1")
     with pytest.raises(Usage, match="40 characters") as refused:
-        github.github_steps(alone.desk)
+        workflows.github_steps(alone.desk)
     assert "can be moved" in refused.value.hint
     alone.clone.git("config", "--unset", "gitgate.workflows")
     with pytest.raises(Failure, match="no commit to pin") as unknown:
-        github.github_steps(alone.desk)
+        workflows.github_steps(alone.desk)
     assert "git config gitgate.workflows" in unknown.value.hint
 
 
@@ -133,15 +133,15 @@ def test_workflows_come_from_where_git_gate_came_from(installed: Callable[[str],
     """As pip noted it, repository and commit, in every file that is written."""
     commit = "b2" * 20
     installed(json.dumps({"url": HOSTED, "vcs_info": {"vcs": "git", "commit_id": commit}}))
-    steps = github.github_steps(alone.desk)
+    steps = workflows.github_steps(alone.desk)
     assert [step.done for step in steps] == [False, False]
     for step in steps:
         step.take()
-    for name in github.NAMES:
+    for name in workflows.NAMES:
         text = (alone.clone.path / ".github/workflows" / name).read_text()
         assert "uses: team/git-gate/.github/workflows/" in text
         assert f"@{commit}" in text
-    assert all(step.done for step in github.github_steps(alone.desk))
+    assert all(step.done for step in workflows.github_steps(alone.desk))
 
 
 @pytest.mark.parametrize(
@@ -157,16 +157,16 @@ def test_workflows_come_from_where_git_gate_came_from(installed: Callable[[str],
 def test_an_installation_that_names_no_commit_on_github(installed: Callable[[str], None], said: str) -> None:
     """Nothing is guessed."""
     installed(said)
-    assert github.installed_from(os.environ) is None
+    assert workflows.installed_from(os.environ) is None
 
 
 def test_a_build_names_its_commit(tmp_path: Path) -> None:
     """From an index pip notes nothing; what was built without a commit, or without an address, names none."""
-    assert github.built_from(tmp_path, "team/git-gate") is None
+    assert workflows.built_from(tmp_path, "team/git-gate") is None
     (tmp_path / "commit").write_text("b2" * 20 + "\n")
-    assert github.built_from(tmp_path, "OWNER/git-gate") is None
-    found = github.built_from(tmp_path, "team/git-gate")
-    assert found == github.Source("team/git-gate", "b2" * 20, noted=False)
+    assert workflows.built_from(tmp_path, "OWNER/git-gate") is None
+    found = workflows.built_from(tmp_path, "team/git-gate")
+    assert found == workflows.Source("team/git-gate", "b2" * 20, noted=False)
 
 
 def test_a_checkout_names_what_its_origin_has(
@@ -175,16 +175,16 @@ def test_a_checkout_names_what_its_origin_has(
     """Its commit, once the origin has it; a checkout of no server of GitHub's, or without git, names none."""
     here = clone_of(bare, "checkout of ours")
     installed(json.dumps({"url": here.path.as_uri(), "dir_info": {"editable": True}}))
-    assert github.installed_from(os.environ) is None
+    assert workflows.installed_from(os.environ) is None
     here.git("remote", "set-url", "origin", HOSTED)
     commit = here.git("rev-parse", "HEAD")
-    assert github.installed_from(os.environ) == github.Source("team/git-gate", commit)
+    assert workflows.installed_from(os.environ) == workflows.Source("team/git-gate", commit)
     here.commit("mine alone")
     with pytest.raises(Failure, match="on no branch of its origin") as unpushed:
-        github.installed_from(os.environ)
+        workflows.installed_from(os.environ)
     assert unpushed.value.hint == f"git -C {here.path} push"
     installed(json.dumps({"url": (here.path / ".git").as_uri(), "dir_info": {"editable": True}}))
-    assert github.installed_from(os.environ) is None
+    assert workflows.installed_from(os.environ) is None
 
 
 # agents

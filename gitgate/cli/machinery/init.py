@@ -17,8 +17,7 @@ from ...document.values import replace
 from ...errors import Usage
 from ...render.table import paint
 from ...setup import parts
-from ...setup.mcp import NAMES
-from ...setup.parts import PARTS
+from ...setup.parts import NAMES, PARTS
 from .. import exits
 from ..terminal.screen import Screen, as_installed, complete_ids, explain_alone, verb
 
@@ -129,7 +128,7 @@ def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:
             hint="git gate init --github --package …",
         )
     if flags["github"] and not (said or flags["remove"]) and screen.interactive:
-        from ...setup.github import offered
+        from ...setup.workflows import offered
         from ..terminal.screen import read_word
 
         if usual := offered(screen.desk()):
@@ -243,7 +242,7 @@ def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
     desk.settings = screen.settings = desk.settings.forgiving()
     found = [*examine(desk), *examine_github(desk, online=online), *examine_addresses(desk)]
     if claude:
-        from ...setup.claude_checkup import rehearse
+        from ...setup.checkup import rehearse
 
         screen.progress("Claude Code is tried out, which takes some seconds")
         found.extend(rehearse(desk))

@@ -18,7 +18,8 @@ from ...document import codec
 from ...errors import GateError
 from ...policy import project
 from ...policy.book import protected_refs
-from ...setup import github, gitlab
+from ...setup import workflows as github
+from ...setup import workflows as gitlab
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding
 from ...setup.steps import text_of
 from ...store.git.objects import protected_tip, read_protected

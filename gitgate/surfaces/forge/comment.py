@@ -17,7 +17,7 @@ from ...questions.answers import value_words
 from ...questions.file import told_fields
 from ...questions.types import type_of
 from ...render.shapes import run_named, who_ended
-from ...setup.github import ANSWERS
+from ...setup.workflows import ANSWERS
 from ...text.display import one_line
 from ...text.times import format_duration
 from .hosts.forge import GITHUBS, Customs

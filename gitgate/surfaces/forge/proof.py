@@ -17,7 +17,7 @@ from ...policy import ruling
 from ...policy.book import load_book
 from ...policy.permit import case
 from ...questions.answers import read_answer
-from ...setup.github import ANSWERS
+from ...setup.workflows import ANSWERS
 from ...text.times import parse_time
 from . import telling
 from .accept import answered_by, evidence_of, person_of, plain_word, shown_before

@@ -11,7 +11,7 @@ import pytest
 
 from gitgate.context.desk import open_desk
 from gitgate.errors import Failure
-from gitgate.setup.github import NAMES, source_of
+from gitgate.setup.workflows import NAMES, source_of
 from gitgate.surfaces.forge.hosts.github import RUN_DETAILS, GitHub, headers
 from gitgate.surfaces.forge.hosts.web import ForgeFailed, Web
 from support.forges.standin import Fault, Forge, forge_server

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.setup.github import AGENT, ANSWERS, FOLDER
+from gitgate.setup.workflows import AGENT, ANSWERS, FOLDER
 from gitgate.version import REPOSITORY
 from support.forges.callers import Event, calls
 from support.forges.jobs import TOP, Ran, run_workflow

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from gitgate import testing
-from gitgate.setup.github import EXAMPLES, FLOW
 from gitgate.setup.steps import TEXTS
+from gitgate.setup.workflows import EXAMPLES, FLOW
 from support.forges.jobs import load, run_workflow
 from support.forges.standin import Forge
 from support.servers import HttpServer

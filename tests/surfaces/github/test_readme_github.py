@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.setup.github import AGENT, ANSWERS
+from gitgate.setup.workflows import AGENT, ANSWERS
 from support.forges.callers import Event
 from support.readme import bare_machine, block_after, tell
 from support.testbed.repositories import Clone

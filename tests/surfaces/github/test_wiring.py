@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyrage import x25519
 
-from gitgate.setup.github import NAMES
+from gitgate.setup.workflows import NAMES
 from support.forges.callers import SECRETS, Event, calls
 from support.forges.expressions import CANCELLED, FAILURE, Reading, holds
 from support.forges.jobs import ACTION, TOP, WORKFLOWS, Ran, is_own_checkout, load, run_workflow

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.setup.github import FLOW, NAMES
+from gitgate.setup.workflows import FLOW, NAMES
 from gitgate.version import REPOSITORY
 from support.forges.jobs import ACTION, CALL, OTHERS, TOP, WORKFLOWS, Ran, Step, load, run_workflow
 from support.forges.standin import Forge

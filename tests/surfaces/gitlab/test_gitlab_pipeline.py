@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.setup.gitlab import JOBS, OURS_IN, ROOT
+from gitgate.setup.workflows import JOBS, OURS_IN, ROOT
 from support.forges.gitlab import GitLabForge
 from support.forges.pipelines import Pipeline, PipelineFiles, RanJob
 from support.testbed.command import COMMAND, Command

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gitgate.setup.gitlab import JOBS, OURS_IN, ROOT
+from gitgate.setup.workflows import JOBS, OURS_IN, ROOT
 from support.forges.pipelines import INSTALL, Loader, PipelineFiles, documents
 from support.testbed.command import Command
 from support.testbed.repositories import Clone

@@ -312,7 +312,7 @@ def has_theirs(forge: Forge, begun: Iterable[Comment]) -> bool:
 def has_workflow(desk: Desk) -> bool:
     """Whether the default branch, as it was last fetched, has the workflow whose jobs take replies."""
     from ....policy.book import protected_refs
-    from ....setup.github import ANSWERS, FOLDER
+    from ....setup.workflows import ANSWERS, FOLDER
     from ....store.git.objects import read_protected
 
     return read_protected(desk.records.objects, f"{FOLDER}/{ANSWERS}", protected_refs(desk)) is not None
@@ -321,7 +321,7 @@ def has_workflow(desk: Desk) -> bool:
 def has_pipeline(desk: Desk) -> bool:
     """The same of GitLab's: whether its own file includes ours."""
     from ....policy.book import protected_refs
-    from ....setup.gitlab import OURS_IN, ROOT
+    from ....setup.workflows import OURS_IN, ROOT
     from ....store.git.objects import read_protected
 
     found = read_protected(desk.records.objects, ROOT, protected_refs(desk))

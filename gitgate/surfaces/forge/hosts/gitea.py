@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from ....setup.github import ANSWERS
+from ....setup.workflows import ANSWERS
 from ....text.times import format_time, parse_time
 from .forge import CheckPage, Comment, PullRequest, Thread
 from .github import GONE, GitHub

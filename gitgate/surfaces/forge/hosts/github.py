@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
-from ....setup.github import ANSWERS
+from ....setup.workflows import ANSWERS
 from ....text.times import parse_time
 from .forge import COMMIT, DIFF, GITHUBS, Author, CheckPage, Comment, Customs, PullRequest, Thread, whole
 from .web import ForgeFailed, TooMany, Web, understood
