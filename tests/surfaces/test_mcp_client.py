@@ -196,7 +196,7 @@ def test_without_its_extra_it_names_the_command(repo: Clone, cli: Command) -> No
 
 def test_nothing_else_loads_it() -> None:
     """Neither another verb nor what the tools do: a second that nobody else pays."""
-    script = "import gitgate.surfaces.mcp_server, gitgate.cli.main, gitgate.cli.machinery.init, sys; print('mcp' in sys.modules, 'anyio' in sys.modules)"
+    script = "import gitgate.surfaces.mcp_server, gitgate.cli.main, gitgate.cli.verbs.init, sys; print('mcp' in sys.modules, 'anyio' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )

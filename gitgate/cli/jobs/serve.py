@@ -338,9 +338,9 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
     from ...surfaces.web.guarding import WebAddress
     from ...surfaces.web.reading import WebWorld
     from ...surfaces.web.site import WebSite, open_socket, serve_site
-    from ..machinery.resume import known
     from ..process import stop_on_signal
     from ..verbs.respond import delivery, recording_words, what_next
+    from ..verbs.resume import known
 
     logins = kept_logins(screen)
     places = [served_place(screen, place) for place in known(screen, (), everywhere=everywhere)]

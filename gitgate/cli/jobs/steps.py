@@ -257,7 +257,7 @@ PACKAGE = (
 def run_first(screen: Screen) -> int:
     from ...policy.project import in_force
     from ...setup.claude import in_job
-    from ..machinery.resume import ASKED, SETTINGS, wrap_command
+    from ..verbs.resume import ASKED, SETTINGS, wrap_command
     from .jobs import agent_command, need_protected, undisturbed, write_outputs
 
     desk = screen.desk()

@@ -1,23 +1,36 @@
-"""Command line: `git gate desk`: gates, runs and agents of all repositories on one terminal."""
+"""Command line: verbs that stay while a person works: `git gate desk` shows what waits, `git gate listen` asks as soon as an agent asks."""
 
 from __future__ import annotations
 
+import json
+import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ...errors import Failure, GateError, Usage
+from ...context.machine import host_name
+from ...document.values import replace
+from ...errors import Conflict, Failure, GateError, NotAllowed, Usage
+from ...surfaces.listen.dialogs import DIALOGS, Dialog, TerminalPrompt, usable_dialogs
 from .. import exits
-from ..terminal.screen import Screen, read_word, verb, wants_color
+from ..process import stop_on_signal
+from ..terminal.screen import Screen, json_line, read_word, verb, wants_color
+from .resume import known
 
 if TYPE_CHECKING:
     from ...config import Settings
+    from ...context.machine import Attentive
     from ...surfaces.desk.deciding import CommandResult, GateCommand
     from ...surfaces.desk.services import DeskWorld
+    from ...surfaces.listen.listening import ListenedRepository
+
+# `git gate desk`: gates, runs and agents of all repositories on one terminal.
+
 
 INSTALL = "pip install 'git-gate[desk]'"
 QUIET_ENDS = (exits.DONE, exits.SAID_NO, exits.CLOSED)
@@ -165,3 +178,250 @@ def editing(command: str, env: dict[str, str]) -> Callable[[Path], str]:
         return open_folder(command, folder, env)
 
     return edit
+
+
+# `git gate listen` asks the person as soon as an agent asks; and the two processes that it shows
+# questions by: a window, and a prompt where it sits.
+
+
+GOES = 10.0  # seconds that another listener has to end
+
+
+@click.command("listen")
+@click.argument("directories", metavar="[DIR]...", nargs=-1)
+@click.option("--everywhere", is_flag=True, help="In every repository that `git gate init` knows.")
+@click.option(
+    "--dialog",
+    "dialog",
+    type=click.Choice(["auto", "terminal", "none", *DIALOGS]),
+    default="auto",
+    show_default=True,
+    help="What shows the questions; none: only says what waits.",
+)
+@click.option("--take-over", is_flag=True, help="End another listener of yours that is there already.")
+@verb
+def listen_command(
+    screen: Screen, directories: tuple[str, ...], everywhere: bool, dialog: str, take_over: bool
+) -> int:
+    """Stay, and be asked as soon as an agent asks: one question at a time, the most pressing first.
+
+    Each question comes up in a dialog of your desktop, else in this terminal. Beside the answer you may put it aside, stop the
+    agent, or answer in the terminal. One that somebody else has answered closes by itself. Who hears of gates by
+    `gitgate.notify` is told from here, too. Ctrl-C ends it; what waits goes on waiting.
+
+    \b
+    git gate listen
+    git gate listen ../api ../web
+    git gate listen --everywhere --dialog zenity
+    """
+    from ...surfaces.listen.listening import QuestionListener, hearing
+    from ...surfaces.notify.sending import telling
+    from .respond import delivery, recording_words, what_next
+
+    places = known(screen, directories, everywhere=everywhere)
+    repositories = open_listened_repositories(screen, places)
+    shows = dialogs_of(screen, dialog)
+    terminal = TerminalPrompt(terminal_env()) if may_ask_here(screen, dialog) else None
+    named = shows[0].name if shows else terminal.name if terminal is not None else "none"
+    with stop_on_signal() as stopping, presence(screen, repositories, named, take_over=take_over) as held:
+        listener = QuestionListener(
+            repositories=held,
+            tell=lambda event, words, fields: tell(screen, event, words, fields),
+            dialogs=shows,
+            terminal=terminal,
+            words_of=lambda desk, done: (what_next if done.counted else recording_words)(desk, done),
+            delivery=lambda desk: delivery(desk, {"no_resume": False}),
+            stopping=stopping,
+        )
+        tell_start(screen, held, named)
+        heard = [repository.place for repository in held]
+        with telling(heard, screen.env, screen.say, stopping), hearing(listener, screen.say):
+            listener.run()
+    left = len(listener.queue)
+    tell(screen, "ended", f"stopped listening; {left} still wait{'s' if left == 1 else ''}", {"queue": left})
+    return exits.DONE
+
+
+def open_listened_repositories(screen: Screen, places: Sequence[Path]) -> list[ListenedRepository]:
+    """Of several, those that can be listened in: what is wrong with another is said, and is no reason to miss the rest."""
+    from ...surfaces.listen.listening import open_listened_repository
+
+    repositories, wrong = [], []
+    for place in places:
+        try:
+            repositories.append(open_listened_repository(place, screen.env))
+        except NotAllowed:
+            raise
+        except GateError as failed:
+            wrong.append(failed)
+    if not repositories:
+        raise wrong[0]
+    for unusable in wrong:
+        screen.warn(f"not listened in: {unusable.message}; {unusable.hint}")
+    return repositories
+
+
+def dialogs_of(screen: Screen, name: str) -> list[Dialog]:
+    """What shows questions, in the order in which it is tried; one that was named has to be there."""
+    if name in DIALOGS:
+        chosen = DIALOGS[name]
+        if lacking := chosen.lacks(screen.env):
+            others = ", ".join(one.name for one in usable_dialogs(screen.env)) or "none"
+            why, _, mend = lacking.partition("; ")
+            hint = f"{f'{mend}   ' if mend else ''}usable here: {others}, terminal"
+            raise Failure(f"--dialog {name}: {why}", hint=hint)
+        return [chosen]
+    found = usable_dialogs(screen.env) if name == "auto" else []
+    if not found and name in ("auto", "terminal") and not may_ask_here(screen, name):
+        what = "no desktop with dialogs, and no terminal" if name == "auto" else "no terminal"
+        hint = "git gate listen in a terminal   dialogs: apt install zenity   to say only what waits: --dialog none"
+        raise Failure(f"there is {what} here to ask on", hint=hint)
+    return found
+
+
+def may_ask_here(screen: Screen, name: str) -> bool:
+    return name != "none" and screen.interactive
+
+
+def terminal_env() -> Mapping[str, str]:
+    """The prompt's process gives its answer on standard output, and would not see how wide the terminal is."""
+    import shutil
+
+    columns = shutil.get_terminal_size((80, 24)).columns
+    return {"COLUMNS": str(columns), "GIT_PAGER_IN_USE": "1"} if sys.stderr.isatty() else {}
+
+
+def tell(screen: Screen, event: str, words: str, fields: Mapping[str, object]) -> None:
+    """News are what this verb gives: on standard output, a line each."""
+    from ...text.display import neutral
+
+    if screen.as_json:
+        click.echo(json_line("listen", {"event": event, **fields}))
+    elif not screen.quiet or event in ("trouble", "refused", "late"):
+        click.echo(neutral(words))
+    sys.stdout.flush()
+
+
+def tell_start(screen: Screen, repositories: Sequence[ListenedRepository], named: str) -> None:
+    places = [str(repository.desk.repo.place) for repository in repositories]
+    tell(
+        screen, "listening", f"listening, by {named}", {"places": places, "dialog": named, "pid": os.getpid()}
+    )
+    for repository in repositories:
+        polls = "   on a network: looked at every 2 s" if repository.elsewhere else ""
+        screen.say(f"  {repository.desk.repo.place}{polls}")
+    if named == "none":
+        screen.say("  to answer what is named: git gate respond ID")
+    screen.say("  Ctrl-C ends it; what waits goes on waiting")
+
+
+# Who is there
+
+
+@contextmanager
+def presence(
+    screen: Screen, repositories: Sequence[ListenedRepository], named: str, *, take_over: bool
+) -> Iterator[list[ListenedRepository]]:
+    """The repositories where nobody else listens, noted as ours while this lasts."""
+    from ...context.machine import Attentive, begin_listening, end_listening, find_listener
+
+    held: list[tuple[ListenedRepository, int]] = []
+    there: list[tuple[ListenedRepository, Attentive | None]] = []
+    try:
+        for repository in repositories:
+            desk = repository.desk
+            who = Attentive(desk.person(), os.getpid(), host_name(), named, desk.now)
+            number = begin_listening(desk, who)
+            if number is None and take_over:
+                send_away(find_listener(desk))
+                number = begin_listening(desk, who)
+            if number is None:
+                there.append((repository, find_listener(desk)))
+            else:
+                held.append((repository, number))
+        for repository, other in there:
+            if held:
+                screen.warn(f"{repository.name}: {there_words(other)}")
+        if not held:
+            raise Conflict(there_words(there[0][1]), hint="to end that one: git gate listen --take-over")
+        yield [repository for repository, _ in held]
+    finally:
+        for repository, number in held:
+            end_listening(repository.desk.repo, number)
+            repository.desk.close()
+
+
+def there_words(other: Attentive | None) -> str:
+    from ...text.display import one_line
+
+    if other is None:
+        return "somebody begins to listen here at this very moment"
+    who = one_line(other.by.partition(" <")[0], 60)
+    return f"{who} listens here already, since {other.since} (pid {other.pid} on {one_line(other.host, 60)}, {one_line(other.dialog, 40)})"
+
+
+def send_away(other: Attentive | None) -> None:
+    """End a listener of this machine, if it is the very process that said so, and wait until it has gone."""
+    import signal
+
+    from ...context.machine import started
+
+    if other is None:
+        return
+    if other.host != host_name() or (other.started and started(other.pid) != other.started):
+        raise Failure(
+            f"the listener on {other.host} is not this machine's to end", hint=f"there: kill {other.pid}"
+        )
+    until = time.monotonic() + GOES
+    try:
+        os.kill(other.pid, signal.SIGTERM)
+        while time.monotonic() < until:
+            os.kill(other.pid, 0)
+            time.sleep(0.05)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        raise Failure(f"process {other.pid} is somebody else's", hint=f"sudo kill {other.pid}") from None
+
+
+# The processes that show one question
+
+
+def show_here(screen: Screen, args: tuple[str, ...]) -> int:
+    """A window of our own: reads what it shows, and prints what was done with it."""
+    from ...surfaces.listen.window import show_window
+
+    del screen, args
+    click.echo(json.dumps(show_window(json.loads(sys.stdin.buffer.read()))))
+    return exits.DONE
+
+
+OFFER = (
+    "answer it, or: Enter to put it aside, :stop WHY to stop the agent, :q to end the listener, ? for help"
+)
+
+
+def ask_here(screen: Screen, args: tuple[str, ...]) -> int:
+    """The question on this terminal, as `git gate respond` asks it; what was said goes to whoever started us."""
+    from ...text.display import counted
+    from ..terminal.prompts import LeaveAll, NextGate, StopGate, ask_offered
+
+    gate_id, tip, others = args
+    desk = screen.desk()
+    gate = desk.records.load(gate_id, tip)
+    asking = replace(screen, in_turn=True, may_stop=True)
+    screen.warn("")
+    more = "" if others == "0" else f"   ({counted(int(others), 'question')} more)"
+    said: dict[str, object]
+    try:
+        given, note = ask_offered(asking, desk, gate, "", f"{OFFER}{more}", afresh=True)
+    except NextGate:
+        said = {"act": "later"}
+    except StopGate as stopped:
+        said = {"act": "stop", "value": str(stopped)}
+    except (LeaveAll, EOFError):
+        said = {"act": "leave"}
+    else:
+        said = {"act": "answer", "value": {"values": given.values, "note": note}}
+    click.echo(json.dumps(said))
+    return exits.DONE

@@ -65,7 +65,7 @@ def list_command(screen: Screen, **flags: Any) -> None:
         return
     desk = screen.desk(bulk=screen.as_json)
     from ...exchange.syncing import freshness
-    from ..machinery.sync import age_shape, hand_stalled_on, looked, tell_age
+    from .sync import age_shape, hand_stalled_on, looked, tell_age
 
     known = None if flags["sync_"] else looked(screen, desk)
     found = gather(screen, desk, flags)
@@ -262,7 +262,7 @@ def overview(screen: Screen) -> None:
     from ...gates.listing import Filter, list_gates, own_word_last, troubled_runs
 
     desk = screen.desk()
-    from ..machinery.sync import age_shape, hand_stalled_on, looked, tell_age
+    from .sync import age_shape, hand_stalled_on, looked, tell_age
 
     known = looked(screen, desk)
     every = list_gates(desk, Filter(all=True))

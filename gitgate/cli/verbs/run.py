@@ -106,7 +106,7 @@ def run_command(
         refuse_beside(RUN_FROM, given, pairs, branch, detach=detach, protected=protected)
         return fork(screen, flow, from_, name or "", said)
     from ...flows import program
-    from ..terminal.live import tell_where
+    from ..terminal.prompts import tell_where
 
     desk = screen.desk(said=said)
     place, _, wanted = flow.partition(":")
@@ -305,7 +305,7 @@ def around_run(
     from dataclasses import replace
 
     from ...flows.program import Surroundings
-    from ..terminal.live import end_fork, show_agents
+    from ..terminal.prompts import end_fork, show_agents
 
     place = replace(
         screen, directory=str((directory or screen.start).absolute())
@@ -340,7 +340,7 @@ def ask_here(
     """Where a person sits at this terminal, they are asked at once: by a program that takes the place of this one."""
     from ...config import environment
     from ...store.git.programs import our_command, take_place
-    from ..terminal.live import may_ask
+    from ..terminal.prompts import may_ask
 
     if not waits.gates or not may_ask(screen, desk := open_desk()):
         return
@@ -360,8 +360,7 @@ def ask_here(
 
 def ask_and_go_on(screen: Screen, args: tuple[str, ...]) -> int:
     """Ask a person at this terminal what a run waits for, and go on with it where they answered; else it waits (exit 8)."""
-    from ..terminal.live import offer
-    from ..terminal.prompts import LeaveAll
+    from ..terminal.prompts import LeaveAll, offer
 
     run, code, *gates = args
     desk = screen.desk()
@@ -430,7 +429,7 @@ def told(screen: Screen, around: Surroundings, act: Callable[[], FlowEnding]) ->
     if ended.status == "failed" and ended.raised is not None and not isinstance(ended.raised, GateError):
         import traceback
 
-        from ..terminal.live import frames_of_flow
+        from ..terminal.prompts import frames_of_flow
 
         raised, own = ended.raised, frames_of_flow(ended.raised)
         screen.say("".join(traceback.format_exception(type(raised), raised, own)).rstrip())

@@ -100,7 +100,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
         text += "\n\n" + diff_of(desk, gate, color=screen.colored)
     screen.page(text)
     if known is not None:
-        from ..machinery.sync import tell_age
+        from .sync import tell_age
 
         tell_age(screen, desk, known)
 
@@ -109,7 +109,7 @@ def news_of(screen: Screen, desk: Desk) -> Freshness | None:
     """How fresh it is, for whoever looks at it."""
     if not screen.watched:
         return None
-    from ..machinery.sync import looked
+    from .sync import looked
 
     return looked(screen, desk)
 
@@ -208,7 +208,7 @@ def status_command(screen: Screen, gate_id: str | None) -> None:
 
         show_run(screen, desk, gate_id, None)
         return
-    from ..machinery.sync import age_shape, looked, tell_age
+    from .sync import age_shape, looked, tell_age
 
     known = looked(screen, desk)
     if gate_id is not None:
@@ -378,7 +378,7 @@ def check_command(screen: Screen, gate_id: str) -> int:
     desk = screen.desk()
     from ...acts.reading import asking, find_gate
     from ...policy.permit import check_heard
-    from ..machinery.sync import looked, tell_age
+    from .sync import looked, tell_age
 
     found = asking(find_gate, desk, gate_id)
     known = None

@@ -53,7 +53,7 @@ def resume_command(
         )
     desk = screen.desk()
     if gate_id is not None and is_run(desk, gate_id):
-        from ..verbs.run import detached, resume_run, run_of
+        from .run import detached, resume_run, run_of
 
         if desk.repo.bare and not detach and code != "now":
             return resume_on_server(screen, desk, gate_id)
@@ -119,7 +119,7 @@ def resume_on_server(screen: Screen, desk: Desk, given: str) -> int:
     """A run where no working tree is: in one that is made for it, as when the server wakes it."""
     from ...flows.children import root_of
     from ...resumption.calls import pool_of
-    from ..verbs.run import CODES, details_of, run_of
+    from .run import CODES, details_of, run_of
 
     run = run_of(desk, given)
     if run.closed:

@@ -1,4 +1,4 @@
-"""Command line: `git gate hook NAME`: what the shims in `hooks/` call. Each name is a function of a module, loaded when called."""
+"""Command line: what other programs start: `git gate hook NAME`, for the shims in `hooks/`, and `git gate mcp`, for clients of that protocol."""
 
 from __future__ import annotations
 
@@ -13,20 +13,24 @@ from ...errors import Usage
 from .. import exits
 from ..terminal.screen import Screen, verb
 
+# `git gate hook NAME`: what the shims in `hooks/` call. Each name is a function of a module, loaded when
+# called.
+
+
 # name: (module, function). The function takes a Screen and the arguments, and gives back an exit code.
 HOOKS: dict[str, tuple[str, str]] = {
-    "post-receive": ("gitgate.cli.machinery.hook", "post_receive"),
-    "pre-receive": ("gitgate.cli.machinery.hook", "pre_receive"),
-    "notify": ("gitgate.cli.machinery.notify", "send_all"),
-    "dialog-window": ("gitgate.cli.verbs.listen", "show_here"),
-    "dialog-terminal": ("gitgate.cli.verbs.listen", "ask_here"),
+    "post-receive": ("gitgate.cli.verbs.hook", "post_receive"),
+    "pre-receive": ("gitgate.cli.verbs.hook", "pre_receive"),
+    "notify": ("gitgate.cli.verbs.notify", "send_all"),
+    "dialog-window": ("gitgate.cli.verbs.desk", "show_here"),
+    "dialog-terminal": ("gitgate.cli.verbs.desk", "ask_here"),
     "flow-question": ("gitgate.cli.verbs.run", "ask_and_go_on"),
-    "runner": ("gitgate.cli.machinery.hook", "runner"),
-    "claude-pre-tool-use": ("gitgate.cli.machinery.hook", "claude_pre_tool_use"),
-    "claude-post-tool-use": ("gitgate.cli.machinery.hook", "claude_post_tool_use"),
-    "claude-stop": ("gitgate.cli.machinery.hook", "claude_stop"),
-    "claude-session-end": ("gitgate.cli.machinery.hook", "claude_session_end"),
-    "claude-share-session": ("gitgate.cli.machinery.hook", "claude_share_session"),
+    "runner": ("gitgate.cli.verbs.hook", "runner"),
+    "claude-pre-tool-use": ("gitgate.cli.verbs.hook", "claude_pre_tool_use"),
+    "claude-post-tool-use": ("gitgate.cli.verbs.hook", "claude_post_tool_use"),
+    "claude-stop": ("gitgate.cli.verbs.hook", "claude_stop"),
+    "claude-session-end": ("gitgate.cli.verbs.hook", "claude_session_end"),
+    "claude-share-session": ("gitgate.cli.verbs.hook", "claude_share_session"),
 }
 
 
@@ -95,3 +99,32 @@ def claude_share_session(screen: Screen, args: tuple[str, ...]) -> int:
 
     publish_sessions(screen.desk(), list(args))
     return exits.DONE
+
+
+# `git gate mcp` serves gates to clients of the Model Context Protocol.
+
+
+@click.command("mcp")
+@verb
+def mcp_command(screen: Screen) -> None:
+    """Serve gates to a client of the Model Context Protocol, on standard input and output, until it hangs up.
+
+    Its tools ask, check, wait, withdraw, list and show. None answers. What is asked through it is asked by an agent, and asking
+    gives the gate's id at once. While `wait` waits, a client that can show a form asks whoever sits there. That is a proposal for a
+    person, or an answer that nobody confirmed where the policy takes such.
+
+    A client starts it by itself, once it is registered by `git gate init --mcp claude`, or `--mcp vscode --mcp codex`. It needs:
+    pip install 'git-gate[mcp]'
+
+    \b
+    git gate mcp
+    """
+    from ...surfaces.mcp_server import serve_mcp
+
+    if screen.interactive:
+        raise Usage(
+            "this is for programs: a client starts it, and talks to it in JSON",
+            hint="register it: git gate init --mcp claude",
+        )
+    screen.desk()  # where there is no repository it says so, before a client waits for it
+    serve_mcp(screen.env, Path(screen.directory) if screen.directory else Path.cwd())

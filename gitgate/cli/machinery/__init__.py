@@ -1,1 +1,0 @@
-"""Command line: the verbs that set up, share, resume and check."""
