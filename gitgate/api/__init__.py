@@ -17,23 +17,32 @@ from typing import TYPE_CHECKING
 
 from .. import errors
 from ..errors import GateError
-from .acts import ask, check, comment, complete, edit, respond, signal, stop, wait, withdraw
-from .interactive import Checkpoint, Interactive, SessionResult, ask_interactive, pause
-from .keeper import archive, doctor, init, policy_check, resume, session_drop
-from .reader import (
+from .gates import (
+    ask,
+    check,
+    comment,
+    complete,
     diff,
+    edit,
     list,  # noqa: A004 - the verb's name
     log,
+    respond,
     search,
     show,
+    signal,
     status,
+    stop,
     sync,
     tree,
     verify,
+    wait,
     watch,
     why,
+    withdraw,
     worktree,
 )
+from .interactive import Checkpoint, Interactive, SessionResult, ask_interactive, pause
+from .keeper import archive, doctor, init, policy_check, resume, session_drop
 from .terms import Event, Status
 from .terms import ShownAnswer as Answer
 from .terms import ShownGate as Gate

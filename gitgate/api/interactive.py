@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
 from ..errors import BadAnswer, Conflict, StillWaiting, Usage
 from ..model.gate import Gate as Folded
 from ..model.gate import Value
-from .acts import waited, withdraw
+from .gates import waited, withdraw
 from .terms import (
     Asking,
     Directory,
