@@ -22,7 +22,7 @@ from . import config
 from .agents import without_caller
 from .claims.claiming import HANDED_BACK, Claimant, HeldByAnother
 from .context.desk import Desk, machine_settings, open_desk
-from .context.find import summaries
+from .context.targets import summaries
 from .errors import Conflict, GateError, tells_of_full_disk
 from .gates.leases import RENEW_AT, boottime, look_at_leases
 from .model.states import RESUMING, is_id

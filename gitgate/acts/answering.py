@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ..context.desk import Desk
-from ..context.remotes import remote_of
+from ..context.targets import remote_of
 from ..document.values import dataclass, field, replace
 from ..errors import BadAnswer, Conflict, GateError, IllegalEvent, NotAllowed, PushRefused, Stale
 from ..exchange.publishing import Published, publish

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk
 from ..context.machine import host_name
-from ..context.remotes import may_publish_work, remote_of
+from ..context.targets import may_publish_work, remote_of
 from ..document.values import dataclass, replace
 from ..errors import LostRace, NotAllowed, Usage
 from ..exchange.publishing import Published, publish

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..context.desk import Desk
-from ..context.find import find_tip
-from ..context.remotes import remote_of
+from ..context.targets import find_tip, remote_of
 from ..document.values import dataclass
 from ..errors import GateError, IllegalEvent, UnknownGate
 from ..gates.recording import act

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..context.desk import Desk, check_choice
-from ..context.remotes import may_publish_work
+from ..context.targets import may_publish_work
 from ..document.values import dataclass, replace
 from ..errors import NotAllowed, Usage
 from ..exchange.publishing import Published, publish

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from ..claims.attending import hear_remote
 from ..context import machine
 from ..context.desk import Desk
-from ..context.find import summaries
-from ..context.remotes import remote_of
+from ..context.targets import remote_of, summaries
 from ..errors import GateError
 from ..gates.listing import Filter, list_gates
 from ..gates.recording import act
@@ -33,7 +32,7 @@ Json = dict[str, object]
 
 def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
     """One gate in a few lines."""
-    from .needing import end_signalled
+    from .needs import end_signalled
 
     end_signalled(desk)
     gate = find_gate(desk, given).gate
@@ -135,7 +134,7 @@ def overall_status(desk: Desk) -> tuple[Json, str]:
     """All gates counted, and each agent with how it is doing."""
     from dataclasses import asdict
 
-    from .needing import end_signalled
+    from .needs import end_signalled
 
     end_signalled(desk)
     found = list_gates(desk, Filter(all=True))
@@ -329,7 +328,7 @@ def watch_events(
     counted = {gate: len(load_gate(desk, gate, tip).history) for gate, tip in known.items()}
     start = last_fetch = monotonic()
     remote = remote_of(desk)
-    from .needing import end_signalled
+    from .needs import end_signalled
 
     while True:
         end_signalled(desk)

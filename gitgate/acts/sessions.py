@@ -17,7 +17,7 @@ from typing import Any, TypedDict
 
 from ..context import machine
 from ..context.desk import Desk
-from ..context.remotes import remote_of
+from ..context.targets import remote_of
 from ..document import codec
 from ..document.field import Field
 from ..document.values import dataclass, replace

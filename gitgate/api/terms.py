@@ -146,7 +146,7 @@ def published_gate(desk: Desk, published: Published) -> ShownGate:
 def seen(desk: Desk, gate: Gate, *, pushed: bool | None = None, archived: bool = False) -> ShownGate:
     """A gate as callers get it."""
     from ..acts.sessions import session_facts
-    from ..context.remotes import remote_of
+    from ..context.targets import remote_of
     from ..policy.ruling import marks
     from ..render import shapes
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ..context.desk import Desk
 from ..context.machine import host_name
-from ..context.remotes import remote_of
+from ..context.targets import remote_of
 from ..document.field import nearest
 from ..errors import AmbiguousGate, BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..model import states, trailers
@@ -43,7 +43,7 @@ class Around:
 
 
 def look_around(desk: Desk) -> Around:
-    from ..context.remotes import remote_of
+    from ..context.targets import remote_of
     from ..store.remote.remote import tracking_base
 
     remote = remote_of(desk)
@@ -486,7 +486,7 @@ def refuse_unknown_branch(desk: Desk, branch: str) -> None:
 
 def refuse_unsynced(desk: Desk) -> None:
     """A check that passes because nothing was ever fetched would pass everything."""
-    from ..context.remotes import never_synced
+    from ..context.targets import never_synced
 
     remote = never_synced(desk)
     if remote is not None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..context.desk import Desk
-from ..context.remotes import remote_of
+from ..context.targets import remote_of
 from ..errors import Conflict, Failure, GateError, LostRace, RemoteUnreachable
 from ..exchange.publishing import stands_on
 from ..gates.leases import boottime, load_lease, shared_at, sightings, watch_lease

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from ..context.desk import Desk
 from ..context.machine import host_name
-from ..context.remotes import may_publish_work, remote_of
+from ..context.targets import may_publish_work, remote_of
 from ..errors import BrokenRecord, Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
 from ..exchange.publishing import publish, push_moves, stands_on
 from ..gates.leases import RENEW_AT, Sightings, boottime, load_lease, shared_at, sightings, watch_lease

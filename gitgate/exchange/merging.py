@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ..context.desk import Desk
-from ..context.remotes import beside, may_publish_work, work_moves
+from ..context.targets import beside, may_publish_work, work_moves
 from ..errors import FINAL, BrokenRecord, Failure, GateError, IllegalEvent, LostRace
 from ..gates.recording import reload
 from ..model.gate import Answer, Entry, Gate

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
-from ..context.remotes import no_remote, remote_of, work_moves
+from ..context.targets import no_remote, remote_of, work_moves
 from ..document.values import dataclass
 from ..errors import FINAL, Failure, GateError, PushRefused
 from ..model.states import RESUMING

@@ -9,8 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
-from ..context.find import find_tip
-from ..context.remotes import no_remote, remote_of
+from ..context.targets import find_tip, no_remote, remote_of
 from ..document.values import dataclass
 from ..errors import Failure, GateError
 from ..store.git.permissions import private_folder

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..acts import needing, sessions
+from ..acts import needs, sessions
 from ..acts.askers import STEP, TERMS
 from ..acts.asking import AskWishes
 from ..agents.agent import AgentResult, Finished, Meeting, ProcessEnding, Start
@@ -102,7 +102,7 @@ class AgentRun:
     gates: list[str] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
     """What it has committed, as it is published."""
-    source: str = needing.SAID
+    source: str = needs.SAID
 
     @property
     def desk(self) -> Desk:
@@ -115,7 +115,7 @@ class AgentRun:
         for _ in range(MOST_ROUNDS):
             gate = self.engine.decided(self.gates[-1], stuck=False) if self.gates else None
             if gate is not None:
-                said = needing.signalled_end(gate)
+                said = needs.signalled_end(gate)
                 if said is not None:  # it was written elsewhere that nobody is needed any more
                     signal = replace(signal_from(said), session=self.session, gates=tuple(self.gates))
                     return replace(signal, commits=tuple(self.made[-MOST_COMMITS:]))
@@ -289,7 +289,7 @@ class AgentRun:
     def read_end(self, outcome: AgentOutcome, before: Before) -> tuple[AgentSignal, Need | None]:
         """Its signal file if it wrote one, else the object that ends its words, else that it ended."""
         written = before.newer(self.desk, self.start.name)
-        self.source = needing.SAID if written is None else f"{self.start.name}.json"
+        self.source = needs.SAID if written is None else f"{self.start.name}.json"
         said = written if written is not None else last_object(outcome.text)[0]
         need = read_need(said) if said is not None else find_need(outcome.text)
         if said is None:
@@ -375,7 +375,7 @@ class Before:
     def look(cls, desk: Desk, folder: Path) -> Before:
         head = desk.refs.get("HEAD^{commit}")
         known = (*commits.known_tips(desk.repo), *([head] if head else []))
-        found = cls(frozenset(desk.refs.under(OPEN)), needing.writings(desk), known)
+        found = cls(frozenset(desk.refs.under(OPEN)), needs.writings(desk), known)
         new = folder / "before.new"
         said = {"gates": sorted(found.gates), "signals": sorted(found.signals), "known": known}
         new.write_text(json.dumps(said), encoding="utf-8")
@@ -395,10 +395,10 @@ class Before:
         place = desk.repo.place / desk.settings.text("signals") / f"{name}.json"
         with suppress(OSError, ValueError, RecursionError):
             seen = place.stat()
-            if seen.st_size > needing.MOST_BYTES:
+            if seen.st_size > needs.MOST_BYTES:
                 return None
             said = place.read_bytes()
-            if needing.writing_of(place, seen, said) in self.signals:
+            if needs.writing_of(place, seen, said) in self.signals:
                 return None
             value = json.loads(said.decode("utf-8-sig"))
             return value if isinstance(value, dict) and isinstance(value.get("status"), str) else None

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 from ..acts.remarks import withdraw
-from ..context.find import summaries
+from ..context.targets import summaries
 from ..errors import Conflict, Usage
 from ..model.states import AWAITING
 from ..record.runs import RunStep

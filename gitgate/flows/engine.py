@@ -22,8 +22,7 @@ from ..acts.asking import AskWishes, on_terms
 from ..agents.flow import RUN
 from ..claims.attending import hear
 from ..context.desk import Desk
-from ..context.find import summaries
-from ..context.remotes import remote_of
+from ..context.targets import remote_of, summaries
 from ..errors import Conflict, UnknownGate, Usage
 from ..gates.work import made_by_us
 from ..model.conversation import SessionRef

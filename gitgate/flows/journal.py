@@ -33,7 +33,7 @@ from ..claims.claiming import (
 )
 from ..context.desk import Desk
 from ..context.machine import host_name
-from ..context.remotes import may_publish_work, remote_of
+from ..context.targets import may_publish_work, remote_of
 from ..errors import (
     AmbiguousGate,
     Conflict,

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..claims.attending import hear_remote
 from ..context.desk import Desk
-from ..context.remotes import remote_of
+from ..context.targets import remote_of
 from ..errors import GateError
 from ..model.gate import Gate
 from ..model.states import AWAITING

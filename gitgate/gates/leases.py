@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
 from ..context.machine import boot_id
-from ..context.remotes import remote_of
+from ..context.targets import remote_of
 from ..document.values import dataclass, replace
 from ..errors import BrokenRecord, GateError, RemoteUnreachable
 from ..model import lease as leases

@@ -151,7 +151,7 @@ def followers(desk: Desk, gate: Gate, since: str = "") -> list[Gate]:
     Not one that it took back itself, nor another program's, which it may have started, nor one whose waiter heard the answer:
     that run went on. Asked `since` a time, where one clock is known to have told both.
     """
-    from ..context.find import summaries
+    from ..context.targets import summaries
 
     found: list[Gate] = []
     for one in summaries(desk):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
-from ..context.find import all_summaries, pays
+from ..context.targets import all_summaries, pays
 from ..document.values import dataclass
 from ..errors import GateError
 from ..model.people import same

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ..context.desk import Desk
-from ..context.find import unknown_gate
+from ..context.targets import unknown_gate
 from ..errors import LostRace, RefLocked
 from ..model.gate import Answer, Edit, Event, Gate, Remark
 from ..store.git.refs import OPEN

@@ -61,7 +61,7 @@ def kept_back(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
 
     The shared repository is asked about those that it is not known to have; whoever cannot ask it does not know, and names none.
     """
-    from ..context.remotes import remote_of
+    from ..context.targets import remote_of
     from ..store.remote.fetch import ask_refs, have
 
     wanted = [SESSIONS + gate.id for gate in gates if gate.opened.session is not None and not gate.opened.run]
@@ -209,7 +209,7 @@ def said_of_push(words: str, gate: str) -> str | None:
 def note_inability(desk: Desk, gate: str, why: str) -> None:
     """Once for an answer, and only where all can see it: what one of many clones cannot do says nothing."""
     from ..context.machine import host_name
-    from ..context.remotes import remote_of
+    from ..context.targets import remote_of
     from ..store.records.records import NOBODY
     from .recording import record, reload
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..context.desk import Desk
-from ..context.find import all_summaries, pays
+from ..context.targets import all_summaries, pays
 from ..errors import GateError
 from ..model.states import AWAITING, is_id
 from ..text import times

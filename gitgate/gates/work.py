@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk
-from ..context.remotes import remote_of
+from ..context.targets import remote_of
 from ..document.values import replace
 from ..errors import Failure, GateError
 from ..model.gate import Gate, Work

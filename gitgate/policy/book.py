@@ -79,7 +79,7 @@ def policy_remote(desk: Desk) -> str | None:
             return name
     if len(remotes) == 1:
         return remotes[0]
-    from ..context.remotes import remote_of
+    from ..context.targets import remote_of
 
     return remote_of(desk)
 

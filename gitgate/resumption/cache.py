@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..acts import sessions
 from ..context.desk import Desk, open_desk
-from ..context.find import summaries
+from ..context.targets import summaries
 from ..document.values import dataclass
 from ..errors import Failure, GateError, WorkFailed
 from ..exchange import Sides, Synced

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 from ..claims.claiming import Claimant, claim, hand_over, is_left_to_others, leave_to_others, lift_note
 from ..context import machine
 from ..context.desk import Desk, open_desk
-from ..context.find import summaries
 from ..context.machine import host_name, slot
-from ..context.remotes import no_remote, remote_of
+from ..context.targets import no_remote, remote_of, summaries
 from ..document.values import dataclass, field, replace
 from ..errors import Conflict, Failure, GateError, RemoteUnreachable, StillWaiting
 from ..exchange.publishing import Published, publish, push_moves

@@ -7,10 +7,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from ..acts.calling import publish_sessions, save_sessions
+from ..acts.needs import publish_sessions, save_sessions
 from ..claims.claiming import BranchMoved, HeldClaim, claim_outcome, finish
 from ..context.desk import Desk
-from ..context.remotes import may_publish_work
+from ..context.targets import may_publish_work
 from ..document.values import dataclass, field, replace
 from ..errors import GateError, IllegalEvent, PushRefused
 from ..exchange.publishing import publish, push_moves

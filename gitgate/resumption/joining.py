@@ -19,7 +19,7 @@ from ..acts.answering import Deliver
 from ..context import machine
 from ..context.ancestry import is_agent
 from ..context.desk import Desk
-from ..context.remotes import may_publish_work
+from ..context.targets import may_publish_work
 from ..errors import Conflict, Failure, GateError
 from ..exchange.publishing import Published
 from ..gates import agency

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..acts import sessions
-from ..acts.needing import MOST_BYTES, MOST_SIGNALS
+from ..acts.needs import MOST_BYTES, MOST_SIGNALS
 from ..acts.reading import find_gate
 from ..agents import scrubbed
 from ..agents.agent import Meeting, Start

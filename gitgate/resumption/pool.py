@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from ..acts import needing
+from ..acts import needs
 from ..agents import without_caller
 from ..claims import claiming
 from ..claims.claiming import Claimant, HeldByAnother, is_left_to_others, pending, take_over
 from ..context.desk import Desk, open_desk
-from ..context.find import summaries
 from ..context.machine import slot
-from ..context.remotes import remote_of
+from ..context.targets import remote_of, summaries
 from ..errors import Conflict, Failure, GateError, RemoteUnreachable, UnknownGate, Usage
 from ..exchange.publishing import publish
 from ..exchange.syncing import sync
@@ -360,7 +359,7 @@ class WatchedRepository:
 
     def read_signals(self) -> None:
         """What an agent of this machine needs nobody for any more. A run that waited for it goes on, in a process of its own."""
-        for gate in needing.end_signalled(self.desk):
+        for gate in needs.end_signalled(self.desk):
             self.say(f"gate {gate.id} was taken back: {gate.closing.text if gate.closing else ''}")
             run = gate.opened.run
             if run:

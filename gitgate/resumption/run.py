@@ -11,12 +11,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from ..acts import sessions
-from ..acts.calling import context_from_agent, told_of_call
-from ..acts.needing import note_writings
+from ..acts.needs import context_from_agent, note_writings, told_of_call
 from ..claims import claiming
 from ..claims.claiming import Claimant, ClaimLost, HeldClaim, keep_renewed, renew
 from ..context.desk import Desk
-from ..context.remotes import may_publish_work
+from ..context.targets import may_publish_work
 from ..document.values import dataclass, field, replace
 from ..errors import GateError, LostRace, RemoteUnreachable, tells_of_full_disk
 from ..exchange.syncing import bring_home

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..claims import claiming
 from ..context.desk import Desk
-from ..context.remotes import remote_of
+from ..context.targets import remote_of
 from ..errors import Conflict, GateError, WorkFailed
 from ..gates import agency
 from ..gates.lineage import Served, note_served, served_in

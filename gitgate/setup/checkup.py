@@ -16,14 +16,13 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from ..acts.calling import load_rules
+from ..acts.needs import load_rules
 from ..agents.agent import Launch, reason_of_end
 from ..agents.process import run_launch
 from ..config import FILE, IN_FILE, SETTINGS
 from ..config import SETTINGS as ALL
 from ..context.desk import INTRODUCTION, Desk, open_desk
-from ..context.find import summaries
-from ..context.remotes import no_remote, remote_of
+from ..context.targets import no_remote, remote_of, summaries
 from ..document import codec
 from ..document.field import Field, is_blank, nearest
 from ..errors import BadDocument, Failure, GateError

@@ -17,8 +17,8 @@ from typing import NamedTuple as TypedTuple
 
 from ..context import machine
 from ..context.desk import Desk
-from ..context.find import summaries
 from ..context.machine import state_home
+from ..context.targets import summaries
 from ..document.values import NamedTuple, replace
 from ..errors import Conflict, Failure
 from ..gates.work import worktrees

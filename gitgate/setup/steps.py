@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..context import machine
 from ..context.desk import Desk
-from ..context.remotes import remote_of
+from ..context.targets import remote_of
 from ..document.values import dataclass
 from ..errors import Failure, Usage
 from ..gates import starting

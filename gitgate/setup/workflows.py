@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ..context.desk import Desk
-from ..context.remotes import GITHUB, address_of, is_github, read_address, server_of
+from ..context.targets import GITHUB, address_of, is_github, read_address, server_of
 from ..errors import Failure, Usage
 from ..store.git.repository import Git
 from ..version import REPOSITORY

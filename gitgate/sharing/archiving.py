@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..context.desk import Desk
-from ..context.find import summaries
-from ..context.remotes import may_publish_work, remote_of
+from ..context.targets import may_publish_work, remote_of, summaries
 from ..errors import GateError
 from ..gates.archived import prune_archived
 from ..gates.listing import runs_here, settled_summary

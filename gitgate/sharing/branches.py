@@ -15,8 +15,7 @@ from contextlib import suppress
 
 from ..config import FILE
 from ..context.desk import Desk
-from ..context.find import summaries
-from ..context.remotes import may_publish_work, remote_of
+from ..context.targets import may_publish_work, remote_of, summaries
 from ..document.values import dataclass, replace
 from ..errors import BrokenPolicy, Failure, GateError, LostRace
 from ..exchange.publishing import push_moves

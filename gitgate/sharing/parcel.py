@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from ..context.desk import Desk
-from ..context.remotes import remote_of
+from ..context.targets import remote_of
 from ..errors import Failure, GateError, GitFailed, Usage
 from ..exchange import entering
 from ..exchange.syncing import bring_home

@@ -9,9 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.acts import needing
-from gitgate.acts.calling import TURN_TIMEOUT, any_gate, publish_sessions, turn
-from gitgate.acts.needing import Signal, ask_for, ask_for_call, note_writings, signals, started, writings
+from gitgate.acts import needs
+from gitgate.acts.needs import (
+    TURN_TIMEOUT,
+    Signal,
+    any_gate,
+    ask_for,
+    ask_for_call,
+    note_writings,
+    publish_sessions,
+    signals,
+    started,
+    turn,
+    writings,
+)
 from gitgate.errors import Conflict
 from gitgate.model.gate import Gate
 from gitgate.questions.signals import Need, read_need
@@ -42,7 +53,7 @@ def test_words_said_again_are_one_question(alone: Seat) -> None:
 
 def test_one_that_never_stops_asking(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
     """After many rounds it is still asked: a need is never taken for one that was answered."""
-    monkeypatch.setattr(needing, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(needs, "MOST_ROUNDS", 1)
     ids = set()
     for _ in range(3):
         gate = asked(alone, need=NEED)
@@ -308,16 +319,16 @@ def test_a_signal_that_is_written_anew_ends_the_wait_and_approves_nothing(
         json.dumps({"status": "NEEDS_HUMAN", "question": "Which database?", **asked_for}),
     )
     (gate,) = ask_for(alone.desk, None, "", signals(alone.desk))
-    assert needing.end_signalled(alone.desk) == []
+    assert needs.end_signalled(alone.desk) == []
     if said is None:
         place.unlink()
     else:
         place.write_text(said)
-    ended = needing.end_signalled(alone.desk)
+    ended = needs.end_signalled(alone.desk)
     now = alone.now(gate)
     assert (now.state, now.answer, len(ended)) == (state, None, int(state == "withdrawn"))
     if state == "withdrawn":
-        assert needing.signalled_end(now) == {"status": "DONE", "summary": "done by hand"}
+        assert needs.signalled_end(now) == {"status": "DONE", "summary": "done by hand"}
 
 
 def test_a_signal_from_before_the_question_ends_nothing(alone: Seat) -> None:
@@ -325,6 +336,6 @@ def test_a_signal_from_before_the_question_ends_nothing(alone: Seat) -> None:
     place = alone.clone.write(".agents/signals/builder.json", '{"status": "DONE"}')
     os.utime(place, (alone.desk.clock() - 60,) * 2)
     (gate,) = ask_for(alone.desk, NEED, "", (), "builder")
-    assert needing.end_signalled(alone.desk) == []
+    assert needs.end_signalled(alone.desk) == []
     os.utime(place, (alone.desk.clock() + 60,) * 2)
-    assert [one.id for one in needing.end_signalled(alone.desk)] == [gate.id]
+    assert [one.id for one in needs.end_signalled(alone.desk)] == [gate.id]

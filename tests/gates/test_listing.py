@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from gitgate.acts import remarks
-from gitgate.context.find import summaries
-from gitgate.context.remotes import never_synced
+from gitgate.context.targets import never_synced, summaries
 from gitgate.exchange.syncing import sync
 from gitgate.gates.listing import Filter, archived, by_branch, is_meant_for, list_gates, settled_summary
 from gitgate.model.gate import Question

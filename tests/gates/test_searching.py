@@ -14,7 +14,7 @@ import gitgate
 from gitgate.acts import remarks
 from gitgate.acts.answering import Manner, respond
 from gitgate.context.desk import Desk
-from gitgate.context.find import find_tip
+from gitgate.context.targets import find_tip
 from gitgate.errors import Usage
 from gitgate.gates import searching
 from gitgate.gates.recording import reload

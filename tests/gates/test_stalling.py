@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gitgate.acts.asking import ask
 from gitgate.acts.reporting import gate_status
 from gitgate.claims.claiming import claim, renew
-from gitgate.context.find import summaries
+from gitgate.context.targets import summaries
 from gitgate.exchange.syncing import sync
 from gitgate.gates.leases import look_at_leases, sightings
 from gitgate.gates.listing import Filter, list_gates

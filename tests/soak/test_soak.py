@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.context.desk import machine_settings, open_desk
-from gitgate.context.find import summaries
+from gitgate.context.targets import summaries
 from gitgate.errors import GateError
 from gitgate.runners.celery import SWEEP, TASK, make_app
 from support.brokers import QueueWorker, Redis, clock_ahead, empty, messages, put_in, take_out

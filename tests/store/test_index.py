@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context import find
+from gitgate.context import targets
 from gitgate.context.desk import open_desk
-from gitgate.context.find import all_summaries, how_many, summaries
+from gitgate.context.targets import all_summaries, how_many, summaries
 from gitgate.gates import listing, statistics
 from gitgate.gates.listing import Filter
 from gitgate.model.gate import Gate
@@ -36,7 +36,7 @@ ZERO = "0" * 40
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two gates are enough for the index."""
-    monkeypatch.setattr(find, "MANY", 2)
+    monkeypatch.setattr(targets, "MANY", 2)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_few_gates_need_none(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> No
     gate_of(alone)
     listed(alone)
     assert how_many(place(alone)) == 2
-    monkeypatch.setattr(find, "MANY", 3)
+    monkeypatch.setattr(targets, "MANY", 3)
     monkeypatch.setattr(index, "read_open", None)
     assert len(listed(alone)[0]) == 2
 
@@ -269,9 +269,9 @@ def test_figures_are_the_same(alone: Seat, clock: Clock, monkeypatch: pytest.Mon
         clock.pass_by(100 * number)
         if number:
             say(alone, gate)
-    monkeypatch.setattr(find, "MANY", 10)
+    monkeypatch.setattr(targets, "MANY", 10)
     plain = statistics.statistics(alone.desk, by="agent")
-    monkeypatch.setattr(find, "MANY", 2)
+    monkeypatch.setattr(targets, "MANY", 2)
     for _ in range(2):
         desk = alone.desk
         assert statistics.statistics(desk, by="agent") == plain
@@ -395,7 +395,7 @@ def test_a_command_says_what_was_wrong(cli: Command, alone: Seat) -> None:
     with place(alone).open("r+b") as file:
         file.write(b"x" * 50)
         file.seek(60)
-        file.write((find.MANY + 5000).to_bytes(4, "big"))
+        file.write((targets.MANY + 5000).to_bytes(4, "big"))
     said = cli("list", cwd=alone.clone.path)
     assert "is damaged: it is made anew" in said.err
     assert "anew" not in cli("list", cwd=alone.clone.path).err

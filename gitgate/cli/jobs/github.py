@@ -160,7 +160,7 @@ def errand_of(screen: Screen, desk: Desk, forge: Forge) -> Errand:
 def held_here(screen: Screen, desk: Desk, gate: str) -> tuple[HeldClaim, dict[str, object]]:
     """The claim that the job before handed on, as the remote has it."""
     from ...claims.claiming import ClaimLost, load_held
-    from ...context.remotes import remote_of
+    from ...context.targets import remote_of
     from ...gates.leases import load_lease
 
     try:

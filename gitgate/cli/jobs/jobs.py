@@ -136,7 +136,7 @@ def may_start(screen: Screen, desk: Desk, forge: Forge, gate: Gate, vouched: str
 
 def refuse_unprepared(desk: Desk) -> None:
     """A job's checkout is gone after it; what an agent makes there has to get out."""
-    from ...context.remotes import may_publish_work, remote_of
+    from ...context.targets import may_publish_work, remote_of
 
     if remote_of(desk) is not None and not may_publish_work(desk):
         raise Failure(
@@ -148,8 +148,7 @@ def refuse_unprepared(desk: Desk) -> None:
 def show_all(screen: Screen, desk: Desk, forge: Forge, done: Resumed) -> None:
     """What came of it, on the gate's comment; and what the agent asks next, which had no login to push it."""
     from ...acts.reading import find_gate
-    from ...context.find import summaries
-    from ...context.remotes import remote_of
+    from ...context.targets import remote_of, summaries
     from ...exchange.syncing import sync
     from ...surfaces.forge.posting import bring_up_to_date, load_board, thread_of
 
@@ -193,7 +192,7 @@ def accounts_behind_job(screen: Screen) -> tuple[str, ...]:
 def refuse_other_requesters(desk: Desk, logins: Sequence[str]) -> None:
     """Nothing is pushed of an agent that named somebody else than who started it: they could answer themselves then."""
     from ...acts.askers import asked_for_others
-    from ...context.remotes import remote_of
+    from ...context.targets import remote_of
 
     remote = remote_of(desk)
     others = asked_for_others(desk, remote, logins) if remote is not None and logins else []

@@ -153,7 +153,7 @@ def serve_webhooks(screen: Screen, host: str, port: int, every: str, *, page: bo
 def what_waits(screen: Screen) -> str:
     """The page, read anew; nothing is acted on for it, not even a deadline."""
     from ...context.desk import open_desk
-    from ...context.find import summaries
+    from ...context.targets import summaries
     from ...gates.listing import NEEDS_A_PERSON
     from ...record.headline import by_pressure
     from ...surfaces.forge.webhook import page

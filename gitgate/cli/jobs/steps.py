@@ -34,7 +34,7 @@ def desk_and_forge(screen: Screen) -> tuple[Desk, Forge]:
 
 def fetch_gates(desk: Desk) -> None:
     """The gates as the remote has them."""
-    from ...context.remotes import remote_of
+    from ...context.targets import remote_of
     from ...exchange.syncing import bring_home
 
     remote = remote_of(desk)

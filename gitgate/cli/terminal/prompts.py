@@ -534,7 +534,7 @@ def end_fork(screen: Screen) -> NoReturn:
 
 def tell_where(screen: Screen, desk: Desk, commit: str, flow: str) -> None:
     """Where a server could go on with the run, and will not: its code, with whatever is changed here, is not protected."""
-    from ...context.remotes import remote_of
+    from ...context.targets import remote_of
     from ...gates.starting import is_protected
 
     if remote_of(desk) is not None and not is_protected(desk, commit):

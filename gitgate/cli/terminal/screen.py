@@ -416,7 +416,7 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     """Shell completion of gate ids, each with its title: those that need a person first."""
     from click.shell_completion import CompletionItem
 
-    from ...context.find import summaries
+    from ...context.targets import summaries
     from ...gates.listing import NEEDS_A_PERSON, runs_here
     from ...record.headline import by_pressure
     from ...text.display import one_line
@@ -582,6 +582,6 @@ def sharing(desk: Desk) -> str:
 def where(desk: Desk, published: Published) -> str:
     if published.pushed:
         return f"pushed to {published.remote}"
-    from ...context.remotes import remote_of
+    from ...context.targets import remote_of
 
     return SAVED if published.remote or remote_of(desk) else "saved here"

@@ -95,7 +95,7 @@ claude_session_end = hook_of("claude-session-end")
 
 def claude_share_session(screen: Screen, args: tuple[str, ...]) -> int:
     """Push the sessions of these gates; started in the background at a conversation's end."""
-    from ...acts.calling import publish_sessions
+    from ...acts.needs import publish_sessions
 
     publish_sessions(screen.desk(), list(args))
     return exits.DONE

@@ -162,7 +162,7 @@ def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool, purge:
 
 def tell_of_gates(screen: Screen, desk: Desk) -> None:
     """What a purge leaves, and how a person erases that as well."""
-    from ...context.remotes import remote_of
+    from ...context.targets import remote_of
     from ...setup.parts import ERASE
 
     count = len(desk.refs.under("refs/hitl/"))
@@ -189,7 +189,7 @@ def tell_of_hooks(screen: Screen, desk: Desk) -> None:
 
 def first_sync(screen: Screen) -> None:
     """What waits already; a network that is down is no reason to fail."""
-    from ...context.remotes import remote_of
+    from ...context.targets import remote_of
     from ...errors import GateError
     from ...exchange.syncing import bring_home
     from ...text.display import counted
@@ -370,7 +370,7 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
 
 def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     """Every rule in its order, as it was read."""
-    from ...acts.calling import load_rules
+    from ...acts.needs import load_rules
     from ...audit.policies import plain_terms, rules_of
     from ...policy.ruling import cautions
     from ...questions.calls import strange_tools

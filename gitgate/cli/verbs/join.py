@@ -60,7 +60,7 @@ def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flag
     """The gate still waits, unless somebody else decided meanwhile: the answer, an end without one, or not yet."""
     from ...acts import remarks
     from ...acts.answering import check_open
-    from ...acts.calling import publish_sessions
+    from ...acts.needs import publish_sessions
     from ...acts.reading import open_gate
     from ...exchange.syncing import news
     from ...gates.recording import act

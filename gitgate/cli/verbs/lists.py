@@ -214,7 +214,7 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
 def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[str, object]]:
     """The same gates whole. A broken record is reported and left out: nothing is decided from it."""
     from ...acts.sessions import session_facts
-    from ...context.remotes import remote_of
+    from ...context.targets import remote_of
     from ...policy.ruling import marks
     from ...render import shapes
     from ...store.git.refs import OPEN
@@ -247,7 +247,7 @@ def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[di
 
 def nothing(desk: Desk, *, filtered: bool) -> str:
     """`nothing waits` would be a lie in a clone that never heard of the gates of its remote."""
-    from ...context.remotes import never_synced
+    from ...context.targets import never_synced
 
     remote = never_synced(desk)
     if remote is not None:

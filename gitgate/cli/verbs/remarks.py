@@ -78,7 +78,7 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None, v
     git gate stop 7k2f --reason 'we do it differently'
     """
     from ...acts import reading, remarks
-    from ...context.find import is_run
+    from ...context.targets import is_run
 
     desk = screen.desk()
     if is_run(desk, gate_id):

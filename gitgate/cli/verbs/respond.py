@@ -145,7 +145,7 @@ def taken_for_id(desk: Desk, unknown: UnknownGate, gate_id: str | None, answer: 
         return unknown
     from shlex import quote
 
-    from ...context.find import summaries
+    from ...context.targets import summaries
 
     waiting = [one.id[:6] for one in summaries(desk) if one.state == AWAITING]
     if len(waiting) == 1:

@@ -44,7 +44,7 @@ def resume_command(
     git gate resume 7k2f
     git gate resume --all
     """
-    from ...context.find import is_run
+    from ...context.targets import is_run
 
     if (gate_id is None) == (not all_):
         raise Usage(
@@ -330,7 +330,7 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     desk = screen.desk()
     from uuid import uuid4
 
-    from ...acts.needing import asker_of, environment_of, gates_for_command, look_before_run, read_end
+    from ...acts.needs import asker_of, environment_of, gates_for_command, look_before_run, read_end
     from ...agents import AGENTS
     from ...agents.process import run_wrapped
     from ...setup.claude import able_to_ask
@@ -373,7 +373,7 @@ def tell_waiting(screen: Screen, desk: Desk, gates: Sequence[Gate], code: int, *
 
     if screen.as_json:
         from ...acts.sessions import session_facts
-        from ...context.remotes import remote_of
+        from ...context.targets import remote_of
         from ...render import shapes
 
         facts, remote = session_facts(desk, gates), remote_of(desk)

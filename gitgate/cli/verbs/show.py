@@ -42,7 +42,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     """
     from ...acts.reading import asking, find_gate
     from ...acts.sessions import session_facts
-    from ...context.find import is_run
+    from ...context.targets import is_run
     from ...gates.work import comes_back, diff_of
     from ...policy.ruling import marks
     from ...render import shapes
@@ -116,7 +116,7 @@ def news_of(screen: Screen, desk: Desk) -> Freshness | None:
 
 def last_one(screen: Screen, desk: Desk) -> str | None:
     """The gate that was asked last, where none waits: what came of it is what somebody wants to know then."""
-    from ...context.find import summaries
+    from ...context.targets import summaries
 
     every = list(summaries(desk))
     if not every or any(summary.state == "awaiting" for summary in every):
@@ -199,7 +199,7 @@ def status_command(screen: Screen, gate_id: str | None) -> None:
     git gate status 7k2f
     """
     from ...acts.reporting import gate_status, overall_status
-    from ...context.find import is_run
+    from ...context.targets import is_run
     from ...text.display import clip
 
     desk = screen.desk()
@@ -232,7 +232,7 @@ def tree_command(screen: Screen, gate_id: str | None, all_: bool) -> None:
     git gate tree --all
     git gate tree RUN
     """
-    from ...context.find import is_run
+    from ...context.targets import is_run
     from ...gates.lineage import families
     from ...gates.listing import Filter, by_branch, list_gates
     from ...render.table import tree_lines
@@ -285,8 +285,7 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
     git gate log -n 20 --json
     """
     from ...acts.reporting import events_of_all, events_of_one
-    from ...context.find import is_run
-    from ...context.remotes import remote_of
+    from ...context.targets import is_run, remote_of
     from ...render.letter import trail
 
     desk = screen.desk(bulk=gate_id is None)
@@ -324,7 +323,7 @@ def watch_command(screen: Screen, gate_id: str | None, for_: str | None, continu
     git gate watch RUN --continue
     """
     from ...acts.reporting import watch_events
-    from ...context.find import is_run
+    from ...context.targets import is_run
     from ...render.letter import trail_line
 
     desk = screen.desk()
@@ -397,7 +396,7 @@ def check_command(screen: Screen, gate_id: str) -> int:
 
 def tell_of_elsewhere(screen: Screen, desk: Desk) -> None:
     """Looking asks no remote: whoever looks again and again would never hear of an answer from another clone."""
-    from ...context.remotes import remote_of
+    from ...context.targets import remote_of
 
     if remote_of(desk) is not None:
         screen.say("that is what this clone knows; to hear of answers given elsewhere: git gate sync")
@@ -405,7 +404,7 @@ def tell_of_elsewhere(screen: Screen, desk: Desk) -> None:
 
 def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
     from ...claims.attending import WaitLimit, wait
-    from ...context.remotes import remote_of
+    from ...context.targets import remote_of
 
     seconds = read_duration(most, "--for", "30m") if most is not None else None
     if gate.state == "awaiting":

@@ -133,7 +133,7 @@ class Index:
             for table, rows in self.new.items():
                 add_rows(base, table, rows)
             (count,) = base.execute("SELECT count(*) FROM tips").fetchone()
-            base.execute(f"PRAGMA user_version = {count}")  # where `context.find` sees it without SQLite
+            base.execute(f"PRAGMA user_version = {count}")  # where `context.targets` sees it without SQLite
             base.execute("COMMIT")
 
     def connect(self) -> sqlite3.Connection:

@@ -36,7 +36,7 @@ def post_tool_use(event: HookEvent) -> HookReply:
             return told
     if not may_have_asked(event):
         return NOTHING
-    from ...acts.calling import waiting
+    from ...acts.needs import waiting
 
     try:
         desk = event.desk()
@@ -65,7 +65,7 @@ def has_asked(event: HookEvent, gate: Gate) -> bool:
 
 def made(event: HookEvent) -> HookReply:
     """What an approved call gave. In a turn with several calls the program may show the agent no result of it."""
-    from ...acts.calling import gate_of_call
+    from ...acts.needs import gate_of_call
 
     gate = gate_of_call(event.desk(), event.call)
     if gate is None:
@@ -87,7 +87,7 @@ def run_stopped(event: HookEvent) -> HookReply:
     """A run that ends with `needs_input` or `NEEDS_HUMAN`, said or signalled, has asked."""
     if event.attended or event.subagent or not event.session:
         return NOTHING
-    from ...acts import needing
+    from ...acts import needs
     from ...questions.signals import find_need
 
     need = find_need(event.said or last_words(event))
@@ -98,8 +98,8 @@ def run_stopped(event: HookEvent) -> HookReply:
             cannot(event, "this is no git repository, so that no question can be kept") if need else NOTHING
         )
     try:
-        since = needing.started(event.transcript)
-        gates = needing.ask_for(desk, need, event.session, needing.signals(desk, since=since))
+        since = needs.started(event.transcript)
+        gates = needs.ask_for(desk, need, event.session, needs.signals(desk, since=since))
     except GateError as failed:
         return cannot(event, f"{failed.message} {failed.hint}")
     if not gates:
@@ -119,7 +119,7 @@ def session_end(event: HookEvent) -> HookReply:
     """Save the conversation for the gates that it waits at: only now are the last words in it."""
     if not event.session:
         return NOTHING
-    from ...acts.calling import save_sessions
+    from ...acts.needs import save_sessions
 
     try:
         desk = event.desk()
@@ -140,7 +140,7 @@ def still_waiting(event: HookEvent, desk: Desk) -> HookReply:
     """What the run asked, and how to answer: the program itself ends with an empty line. It shows words at its end only of a
     hook that fails, and begins them with its own word for that.
     """
-    from ...acts.calling import waiting
+    from ...acts.needs import waiting
     from ...render.letter import waiting_words
 
     found = waiting(desk, event.session)

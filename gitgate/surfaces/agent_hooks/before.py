@@ -68,7 +68,7 @@ def elsewhere_words(event: HookEvent, placed: Placed) -> str:
 
 def left_behind(event: HookEvent, desk: Desk) -> str:
     """Why a file is not written: the agent still names the folder that it worked in before it was resumed elsewhere."""
-    from ...acts.calling import named_gate
+    from ...acts.needs import named_gate
 
     path = event.given.get(calls.FILES.get(event.tool, ""))
     known = event.tool in WRITERS and isinstance(path, str) and "\0" not in path
@@ -197,7 +197,7 @@ def refused_ask(event: HookEvent) -> HookReply | None:
     """Why a question in a shell is not asked now."""
     if event.subagent:
         return deny(IN_A_SHELL.format(f"{SUBAGENT} (git gate ask --wait may be used: it blocks.)"))
-    from ...acts.calling import waiting
+    from ...acts.needs import waiting
 
     desk = event.desk()
     found = waiting(desk, event.session)
@@ -212,7 +212,7 @@ def second(event: HookEvent, desk: Desk, first: Gate, words: str = "{}") -> Hook
     call = calls.call_of(first)
     if event.attended or (call is not None and made_together(event, call.id)):
         return deny(reason)  # the run ends with the one that waits
-    from ...acts.calling import end_run
+    from ...acts.needs import end_run
 
     end_run(desk, event.session)
     return last(reason, first)
@@ -239,7 +239,7 @@ def approval(event: HookEvent) -> HookReply:
         desk = event.desk()
     except NotARepository:
         return NOTHING
-    from ...acts.calling import gate_of_call, is_over, load_rules
+    from ...acts.needs import gate_of_call, is_over, load_rules
 
     if event.env.get("GITGATE_GATE"):
         gate = gate_of_call(desk, event.call)
@@ -265,7 +265,7 @@ def approval(event: HookEvent) -> HookReply:
 
 
 def approval_draft(event: HookEvent, rule: CallRule, placed: Placed) -> Draft:
-    from ...acts.calling import context_from_agent
+    from ...acts.needs import context_from_agent
     from ...questions.drafts import Draft
 
     why = f"The rule `{rule.text}` asks for a person{f': {rule.why}' if rule.why else ''}."
@@ -293,7 +293,7 @@ def approval_draft(event: HookEvent, rule: CallRule, placed: Placed) -> Draft:
 
 def safe_json(event: HookEvent) -> bool:
     """Whether the call's arguments are still an object when secrets are taken out of them."""
-    from ...acts.calling import context_from_agent
+    from ...acts.needs import context_from_agent
 
     try:
         return isinstance(json.loads(context_from_agent(event.env, json.dumps(event.given), 400_000)), dict)
@@ -302,7 +302,7 @@ def safe_json(event: HookEvent) -> bool:
 
 
 def context(event: HookEvent, more: str = "") -> str:
-    from ...acts.calling import context_from_agent
+    from ...acts.needs import context_from_agent
 
     words = context_from_agent(event.env, last_words(event))
     return "\n\n".join(part for part in (words, more) if part)
@@ -313,7 +313,7 @@ def waits(
 ) -> HookReply:
     """The call's gate, opened if it has none; the call is deferred while nobody has decided."""
     from ...acts.asking import AskWishes, ask
-    from ...acts.calling import gate_of_call, key_of_call, turn, waiting
+    from ...acts.needs import gate_of_call, key_of_call, turn, waiting
 
     if not event.call or not event.session:
         raise Usage("the hook was given a call without an id, or without a session")
@@ -380,7 +380,7 @@ def decided(event: HookEvent, gate: Gate) -> HookReply:
 
 def made_here(event: HookEvent, desk: Desk, gate: Gate, told: str) -> HookReply:
     """An approved call is let through once: as it was approved, for the same files below this folder, or not here."""
-    from ...acts.calling import let_through, note_made
+    from ...acts.needs import let_through, note_made
 
     call, why = in_this_place(event, desk, gate)
     if why:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ...acts.answering import Manner, respond
 from ...acts.reading import find_gate, open_gate
 from ...context.desk import Desk
-from ...context.remotes import remote_of
+from ...context.targets import remote_of
 from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGate, Usage
 from ...gates.recording import judged_at
 from ...model.gate import Answer, Gate

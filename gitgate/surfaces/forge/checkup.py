@@ -13,7 +13,7 @@ from typing import Any
 from ...agents.claude.adapter import Claude
 from ...agents.claude.command import is_claude
 from ...context.desk import Desk
-from ...context.remotes import remote_of
+from ...context.targets import remote_of
 from ...document import codec
 from ...errors import GateError
 from ...policy import project

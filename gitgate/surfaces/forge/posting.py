@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 from ...acts.reading import find_gate
 from ...context.desk import Desk
-from ...context.find import summaries
-from ...context.remotes import remote_of
+from ...context.targets import remote_of, summaries
 from ...errors import GateError
 from ...gates.work import diff_of
 from ...model.gate import Gate, Outcome

@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from ...acts.reading import find_gate
 from ...context.desk import Desk
-from ...context.find import summaries
-from ...context.remotes import remote_of
+from ...context.targets import remote_of, summaries
 from ...errors import BadAnswer, GateError
 from ...exchange.publishing import publish
 from ...exchange.syncing import sync

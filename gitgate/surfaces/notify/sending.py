@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...context.desk import Desk, open_desk
-from ...context.find import summaries
+from ...context.targets import summaries
 from ...errors import GateError
 from ...gates.listing import overdue, runs_here, settled_summary
 from ...gates.notices import is_told_of

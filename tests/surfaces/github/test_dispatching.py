@@ -11,7 +11,7 @@ import pytest
 
 from gitgate.acts.reading import open_gate
 from gitgate.context.desk import open_desk
-from gitgate.context.remotes import read_address
+from gitgate.context.targets import read_address
 from gitgate.errors import Failure
 from gitgate.gates.starting import kept_back
 from gitgate.runners.github import ssh_host

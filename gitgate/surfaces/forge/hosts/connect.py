@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from ....context.desk import Desk
-from ....context.remotes import GITHUB, GITLAB, address_of, is_github, read_address, server_of
+from ....context.targets import GITHUB, GITLAB, address_of, is_github, read_address, server_of
 from ....errors import Failure
 from ....text.display import one_line
 from .forge import GITHUBS, GITHUBS_HOOKS, Customs, Forge, Hooks, has_pipeline, has_workflow
@@ -246,7 +246,7 @@ def hooks_of(desk: Desk) -> Hooks:
 
 def unknown_forge(desk: Desk) -> Failure:
     """What to set, by what the remote looks like."""
-    from ....context.remotes import no_remote, remote_of
+    from ....context.targets import no_remote, remote_of
 
     elsewhere = desk.settings.text("forgeAt")
     if elsewhere:

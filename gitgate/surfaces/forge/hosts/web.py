@@ -19,7 +19,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
-from ....context.remotes import API_ENDS
+from ....context.targets import API_ENDS
 from ....errors import Failure
 from ....text.display import one_line
 from ....version import VERSION
