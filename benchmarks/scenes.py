@@ -25,7 +25,7 @@ from gitgate.model.gate import (
 )
 from gitgate.model.states import gate_id
 from gitgate.record import events
-from gitgate.record.fold import apply, begin
+from gitgate.record.events import apply, begin
 from gitgate.record.headline import message
 from gitgate.store.records.records import Beside, Signature
 from gitgate.text.times import format_time

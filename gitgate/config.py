@@ -336,7 +336,7 @@ class Settings:
         """The same of the environment, where others may have variables too: those that are all but one of ours, and those
         that set what only this machine's configuration may.
         """
-        from .document.field import nearest
+        from .document.values import nearest
 
         settings = {one.variable: one for one in SETTINGS}
         wrong = {}
@@ -492,7 +492,7 @@ def misfit(setting: Setting, value: str) -> str:
 
 def close_name(name: str, known: Iterable[str]) -> str:
     """` (did you mean maxAgents?)`, where one of the names is close."""
-    from .document.field import near
+    from .document.values import near
 
     return near(name, list(known))
 
@@ -563,7 +563,7 @@ def read_file(path: Path, unread: list[str] | None = None) -> Mapping[str, str]:
         return {}
     except OSError as unreadable:
         raise Usage(f"{path} cannot be read: {unreadable.strerror}") from unreadable
-    from .document.field import is_blank
+    from .document.values import is_blank
 
     if is_blank(data):
         return {}

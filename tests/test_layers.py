@@ -84,13 +84,13 @@ def test_the_whole_house_is_read() -> None:
 @pytest.mark.parametrize(
     ("path", "line", "rule"),
     [
-        ("record/fold.py", "from ..store import git", "direction"),
-        ("record/fold.py", "from gitgate.acts import asking", "direction"),
-        ("record/fold.py", "import gitgate.cli.main", "direction"),
-        ("record/fold.py", "from gitgate import ask", "direction"),
-        ("record/fold.py", "def late():\n    from ..store.git import Git", "direction"),
+        ("record/events.py", "from ..store import git", "direction"),
+        ("record/events.py", "from gitgate.acts import asking", "direction"),
+        ("record/events.py", "import gitgate.cli.main", "direction"),
+        ("record/events.py", "from gitgate import ask", "direction"),
+        ("record/events.py", "def late():\n    from ..store.git import Git", "direction"),
         (
-            "record/fold.py",
+            "record/events.py",
             "import importlib\nimportlib.import_module('gitgate.store.git.repository')",
             "direction",
         ),
@@ -165,9 +165,9 @@ def test_a_kept_rule_is_left_alone(path: str, line: str) -> None:
 
 def test_a_finding_says_where() -> None:
     """A report names file, line, rule and what was found."""
-    (found,) = findings(Module("record/fold.py", "\nimport time"))
-    assert found == Finding("record/fold.py", 2, "pure", "time")
-    assert str(found) == "gitgate/record/fold.py:2: pure: time"
+    (found,) = findings(Module("record/events.py", "\nimport time"))
+    assert found == Finding("record/events.py", 2, "pure", "time")
+    assert str(found) == "gitgate/record/events.py:2: pure: time"
 
 
 def test_starting_up_loads_nothing_heavy() -> None:

@@ -21,7 +21,7 @@ from ..policy.ruling import SaidHow, Who
 from ..questions.answers import read_answer
 from ..questions.base import Given
 from ..questions.types import type_of
-from ..record.fold import changed_terms, said_elsewhere, why_late
+from ..record.events import changed_terms, said_elsewhere, why_late
 from ..record.headline import Summary
 from ..store.git.refs import OPEN
 

@@ -17,8 +17,7 @@ from ..config import FILE
 from ..context import machine
 from ..context.desk import Desk
 from ..context.targets import may_publish_work, summaries
-from ..document.field import may_have
-from ..document.values import dataclass, replace
+from ..document.values import dataclass, may_have, replace
 from ..errors import Conflict, GateError, NotAllowed, Usage
 from ..exchange.publishing import publish
 from ..gates.agency import is_agent, starts_by_itself
@@ -55,7 +54,7 @@ STALE_TURN = 150.0
 
 def load_rules(desk: Desk) -> tuple[CallRule, ...]:
     """The calls that need approval, by the protected branch; where there is no such file, none."""
-    from ..policy.book import protected_refs
+    from ..policy.rules import protected_refs
     from ..store.git.objects import read_protected
 
     found = read_protected(desk.records.objects, FILE, protected_refs(desk))

@@ -19,8 +19,7 @@ from ..context import machine
 from ..context.desk import Desk
 from ..context.targets import remote_of
 from ..document import codec
-from ..document.field import Field
-from ..document.values import dataclass, replace
+from ..document.values import Field, dataclass, replace
 from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..exchange.publishing import push_moves
 from ..gates.agency import adapter

@@ -107,7 +107,7 @@ def policy_check(
     """
     from ..acts.reading import find_gate
     from ..audit.policies import explain_gate, in_force
-    from ..policy.book import load_book
+    from ..policy.rules import load_book
 
     with open_desk(directory) as desk:
         book = load_book(desk)

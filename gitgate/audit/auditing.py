@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from ..context.desk import Desk
 from ..context.machine import host_name
 from ..context.targets import remote_of
-from ..document.field import nearest
+from ..document.values import nearest
 from ..errors import AmbiguousGate, BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..model import states, trailers
 from ..model.gate import Answer, Entry, Gate, Work
 from ..model.people import address
-from ..policy.book import signers_of
+from ..policy.rules import signers_of
 from ..questions.types import type_of
 from ..record import headline
-from ..record.fold import stages
+from ..record.events import stages
 from ..record.runs import Run, against_caller, run_message
 from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
 from ..store.git.signatures import BAD, GOOD, verify
@@ -128,7 +128,7 @@ def wrong_shape(desk: Desk, gate: Gate) -> str:
 
 def check_shared(desk: Desk, done: Verified, gate: Gate, around: Around) -> None:
     """Against what the remote had at the last sync: its record has to go on from ours, or ours from its."""
-    from ..record.fold import original, reconcile
+    from ..record.events import original, reconcile
 
     remote, theirs = around.remote, around.theirs.get(gate.id)
     if theirs is None or theirs == gate.tip:

@@ -12,15 +12,13 @@ from dataclasses import field
 
 from ..config import FILE
 from ..context.desk import Desk
-from ..document.field import OID
-from ..document.values import dataclass
+from ..document.values import OID, dataclass
 from ..errors import GateError
 from ..gates.work import comes_back
 from ..model.gate import Answer, Counted, Entry, Gate
 from ..policy import ruling
-from ..policy.book import SIGNERS, Book, policy_in_file, protected_refs, signers_of
 from ..policy.permit import POLICY, case, explain, paths_of, said_by, who_said
-from ..policy.rules import RuleTerms
+from ..policy.rules import SIGNERS, Book, RuleTerms, policy_in_file, protected_refs, signers_of
 from ..policy.ruling import Ruling, RulingCase, Who, deciding, people_behind
 from ..store.git.objects import read_protected
 from ..store.git.repository import BranchChange, left_line, load_changes, load_line

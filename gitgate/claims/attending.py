@@ -23,7 +23,7 @@ from ..model.gate import Claim, Gate, Outcome
 from ..model.lease import Lease, end_of
 from ..model.states import AWAITING
 from ..policy.permit import check_heard, check_told
-from ..record.fold import told_commit
+from ..record.events import told_commit
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, OPEN
 from ..store.records.records import NOBODY, Signature

@@ -28,7 +28,7 @@ from ..model.gate import Claim, Event, Gate, Outcome
 from ..model.lease import Lease
 from ..model.states import FAILED, RESUMING, is_id
 from ..policy.permit import check_told
-from ..record.fold import told_commit
+from ..record.events import told_commit
 from ..record.headline import loose_ends
 from ..store.git.permissions import private_folder, write_private
 from ..store.git.refs import LEASES, OPEN

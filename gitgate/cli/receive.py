@@ -90,7 +90,7 @@ def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) ->
 def has_policy(desk: Desk) -> bool:
     """Whether there may be one; where there is surely none, what reads it need not be loaded."""
     from ..config import FILE
-    from ..document.field import may_have
+    from ..document.values import may_have
     from ..errors import BrokenRecord
     from ..store.git.objects import PlumbingObjects
 
@@ -109,7 +109,7 @@ def has_policy(desk: Desk) -> bool:
 
 def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Doorkeeper:
     """Judges who says what, by the policy as this repository's own branch has it."""
-    from ..policy.book import load_book
+    from ..policy.rules import load_book
     from ..sharing.pushers import Doorkeeper, actor_of
 
     try:

@@ -1,22 +1,424 @@
-"""Document: the only reader and writer of documents.
-
-A document is YAML's plain subset: mappings with text keys, lists, texts, numbers, true, false, null. Whatever two
-readers could understand differently, or a small file could make large, is refused with file, line and field: anchors,
-aliases, tags, merge keys, directives, several documents, duplicate keys, keys that are not text, deep nests. JSON is
-such a document as it is. Plain words mean what YAML 1.2 says: `no`, `on` and dates are text.
-"""
+"""Document: the only reader and writer of documents, and the YAML that records are written in."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
+from math import isfinite
 from typing import Any, NoReturn
 
 from ..errors import BadDocument
-from ..text.display import one_line
-from . import yamltext
-from .field import LIMITS, Field, Limits, Plain, field_of, found, step
-from .yamltext import resolve
+from ..text.display import HIDDEN, one_line
+from .values import LIMITS, Field, Limits, NamedTuple, Plain, field_of, found, step
+
+# YAML as records have it: written so that every reader, of 1.1 or 1.2, reads the same; read back without
+# a library.
+#
+# Importing a library costs more than reading a gate. The reader here knows the one style that is written:
+# block mappings with plain keys, lists two columns in, plain and double-quoted words on one line, literal
+# blocks. Of anything else it says nothing (None), and the library reads it and finds the words. Tests
+# hold the two together, places included.
+
+
+WORDS: dict[str, bool | None] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+NUMBER_STARTS = frozenset("+-.0123456789")
+INTEGER = r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
+FLOAT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+NOT_FINITE = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
+MOST_DIGITS = (
+    400  # the longest form that Python gives a finite number is shorter; reading digits costs their square
+)
+
+
+def resolve(word: str, field: Field) -> str | int | float | bool | None:
+    """The value of a plain, unquoted word; `field` is its place, for errors."""
+    if word in WORDS:
+        return WORDS[word]
+    if word[0] not in NUMBER_STARTS:
+        return word
+    if re.fullmatch(INTEGER, word):
+        return _integer(word, field)
+    if re.fullmatch(FLOAT, word):
+        number = float(word) if len(word) <= MOST_DIGITS else float("inf")
+        if not isfinite(number):
+            field.fail(
+                "expected a number that a double holds; found a larger or longer one (in quotes it is text)"
+            )
+        return number
+    if re.fullmatch(NOT_FINITE, word):
+        field.fail(f"expected a finite number; found {word} (in quotes it is text)")
+    return word
+
+
+def _integer(word: str, field: Field) -> int:
+    number = HIGHEST + 1
+    if len(word) <= MOST_DIGITS:
+        base = {"0o": 8, "0x": 16}.get(word[:2], 10)
+        number = int(word, base)
+    if not LOWEST <= number <= HIGHEST:
+        field.fail("expected a whole number of at most 64 bits; found a larger one (in quotes it is text)")
+    return number
+
+
+# Blanks and a dash for an item, a key with its colon, and what follows on the line.
+LINE = re.compile(
+    r"^( *(?:- )?)(?:([A-Za-z_][A-Za-z0-9_-]{0,63}):(?: (?=[^ \n])|$))?(.*)$", re.ASCII | re.MULTILINE
+)
+MOST_NODES = 3  # on one line: an item, a key, its value
+SHORT_LINE = 40  # A key of so many letters is a step of a path as it is.
+ESCAPE = r'\\(?:([\\"ntr])|u([0-9a-f]{4})|U(000[1-9a-f][0-9a-f]{4}|0010[0-9a-f]{4}))'
+SIMPLE = {"\\": "\\", '"': '"', "n": "\n", "t": "\t", "r": "\r"}
+STARTS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
+BLOCKS = {"|": 1, "|-": 0, "|+": 2}
+
+
+class _Other(Exception):
+    """Not the style that we write."""
+
+
+def read_yaml(text: str, source: str, limits: Limits) -> Field | None:
+    """The document, or None where the library has to look."""
+    if "\t" in text or "\r" in text or not text.endswith("\n"):
+        return None
+    try:
+        return _Reader(text, source, limits).document()
+    except _Other:
+        return None
+
+
+class _Reader:
+    def __init__(self, text: str, source: str, limits: Limits) -> None:
+        self.lines = text.split("\n")
+        self.parts: list[tuple[str, str, str]] = LINE.findall(text)
+        if len(self.parts) != len(self.lines) or self.may_exceed(limits.nodes):
+            raise _Other
+        self.last = len(self.lines) - 1  # after the last newline stands nothing
+        self.at = 0
+        self.source = source
+        self.depth = limits.depth
+
+    def may_exceed(self, nodes: int) -> bool:
+        """Whether there may be more values and keys than that. Lines of a text that look like keys are counted too; the library
+        then counts without them.
+        """
+        if MOST_NODES * len(self.parts) <= nodes:
+            return False
+        return 1 + sum(2 * bool(key) + before.endswith("- ") for before, key, _ in self.parts) > nodes
+
+    def document(self) -> Field:
+        top = Field(None, self.source, "", 1)
+        self.mapping(top, "", 1, "")
+        if self.at != self.last:
+            raise _Other
+        return top
+
+    def mapping(self, field: Field, indent: str, depth: int, lead: str) -> None:
+        """The keys that stand behind `indent`; before the first of them is `lead`, which has a dash in a list."""
+        if depth > self.depth:
+            raise _Other
+        entries: dict[str, Field] = {}
+        field.value = entries
+        while self.at < self.last:
+            before, key, rest = self.parts[self.at]
+            if before != lead:
+                break
+            if not key or key in WORDS or key in entries:
+                raise _Other
+            name = f".{key}" if len(key) <= SHORT_LINE else step(key)
+            self.at += 1
+            entries[key] = entry = Field(None, self.source, name, self.at, field)
+            self.value(entry, rest, indent, depth + 1)
+            lead = indent
+        if not entries:
+            raise _Other
+
+    def value(self, field: Field, rest: str, indent: str, depth: int) -> None:
+        """What follows a key: on its line, or on the lines below, two columns further in."""
+        if rest:
+            self.word(field, rest, indent, depth)
+            return
+        deeper = indent + "  "
+        before, key, _ = self.parts[self.at]
+        if before == deeper and key:
+            self.mapping(field, deeper, depth, deeper)
+        elif before == deeper + "- ":
+            self.sequence(field, deeper, depth)
+        else:
+            raise _Other
+
+    def sequence(self, field: Field, indent: str, depth: int) -> None:
+        if depth > self.depth:
+            raise _Other
+        entries: list[Field] = []
+        field.value = entries
+        lead = indent + "- "
+        while self.at < self.last:
+            before, key, rest = self.parts[self.at]
+            if before != lead:
+                break
+            item = Field(None, self.source, f"[{len(entries)}]", self.at + 1, field)
+            entries.append(item)
+            if key:
+                self.mapping(item, indent + "  ", depth + 1, lead)
+            else:
+                self.at += 1
+                self.word(item, rest, indent, depth + 1)
+
+    def word(self, field: Field, rest: str, indent: str, depth: int) -> None:
+        """A value on one line, or a block that begins there."""
+        if rest in BLOCKS:
+            field.value = self.block(indent + "  ", BLOCKS[rest])
+        elif rest in ("[]", "{}"):
+            if depth > self.depth:
+                raise _Other
+            field.value = [] if rest == "[]" else {}
+        elif rest[:1] == '"':
+            field.value = unquoted(rest)
+        else:
+            field.value = read_bare(rest, field)
+
+    def block(self, lead: str, kept: int) -> str:
+        """The lines of a literal block, and of its last newlines none, one or all (0, 1, 2)."""
+        found: list[str] = []
+        while self.at < self.last:
+            line = self.lines[self.at]
+            if line and not line.startswith(lead):
+                break
+            if line and not line.strip(" "):
+                raise _Other  # blanks alone: whether they count is not for us to say
+            found.append(line[len(lead) :])
+            self.at += 1
+        body = "\n".join(found).rstrip("\n")
+        if not found or not found[0] or found[0].startswith(" "):
+            raise _Other
+        if self.at < self.last and self.lines[self.at].startswith(lead[:-1]) and len(lead) > 1:
+            raise _Other
+        ends = len(found) - body.count("\n")
+        return body + "\n" * (0 if kept == 0 else 1 if kept == 1 else ends)
+
+
+def unquoted(rest: str) -> str:
+    """A double-quoted text on one line, with the escapes that we write."""
+    body = rest[1:-1]
+    if len(rest) < 2 or rest[-1] != '"':
+        raise _Other
+    if "\\" not in body and '"' not in body:
+        return body
+    left = re.sub(ESCAPE, "", body)
+    if "\\" in left or '"' in left:
+        raise _Other
+    text = re.sub(ESCAPE, unescaped, body)
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise _Other
+    return text
+
+
+def unescaped(found: re.Match[str]) -> str:
+    return SIMPLE[found[1]] if found[1] else chr(int(found[2] or found[3], 16))
+
+
+def read_bare(rest: str, field: Field) -> object:
+    """A word without quotes: a text that starts with a letter, or a number."""
+    if ": " in rest or " #" in rest or rest[-1:] in (":", " ", ""):
+        raise _Other
+    if rest[0] in STARTS:
+        return WORDS.get(rest, rest)
+    digits = rest.removeprefix("-")
+    if (
+        not digits[:1].isdigit()
+        or not digits.isascii()
+        or not digits.replace(".", "", 1).isdigit()
+        or len(rest) > 18
+    ):
+        raise _Other
+    return resolve(rest, field) if rest[0] in NUMBER_STARTS else rest
+
+
+# Words that some reader takes for something else than text.
+MISREAD = frozenset("y n yes no on off true false null nan inf".split())
+SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+CONTROL = "\\x00-\\x1f\\x7f-\\x9f"
+SPACES = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+NEVER = "[\\x00\\ud800-\\udfff]"
+LONGEST_KEY = 120  # readers look at most 1024 characters ahead for the colon
+
+
+def write_yaml(value: Mapping[str, object], *, source: str = "document") -> bytes:
+    """The document for `value`: block style, keys in the order given, ending with a newline."""
+    lines: list[str] = []
+    top = _Place(source, "", 1, [1])
+    if value:
+        _mapping(value, "", lines, top)
+    else:
+        lines.append("{}")
+    lines.append("")
+    written = "\n".join(lines).encode("utf-8")
+    if top.count[0] > LIMITS.nodes:
+        top.fail(f"expected at most {LIMITS.nodes:,} values and keys in a document; found {top.count[0]:,}")
+    if len(written) > LIMITS.size:
+        top.fail(f"expected at most {LIMITS.size:,} bytes; found {len(written):,}")
+    return written
+
+
+class _Place:
+    """Where the writer is, for errors and limits: what is written must be readable again."""
+
+    __slots__ = ("count", "depth", "path", "source")
+
+    def __init__(self, source: str, path: str, depth: int, count: list[int]) -> None:
+        self.source = source
+        self.path = path
+        self.depth = depth
+        self.count = count
+
+    def at(self, name: str, nodes: int) -> _Place:
+        self.count[0] += nodes
+        return _Place(self.source, f"{self.path}{name}", self.depth + 1, self.count)
+
+    def enter(self) -> None:
+        if self.depth > LIMITS.depth:
+            self.fail(f"expected at most {LIMITS.depth} levels; found more")
+
+    def fail(self, words: str) -> NoReturn:
+        raise BadDocument(one_line(self.source), 0, one_line(self.path.removeprefix("."), 200), words)
+
+
+def _mapping(
+    value: Mapping[str, object], indent: str, lines: list[str], place: _Place, first: str = ""
+) -> None:
+    """Append `value`; `first` is what stands before its first key (`- ` in a list) instead of `indent`."""
+    place.enter()
+    lead = first or indent
+    for key, child in value.items():
+        if not isinstance(key, str):
+            raise TypeError(f"a document's keys are text, not {type(key).__name__}")
+        inner = place.at(f".{key[:100]}", 2)
+        name = _inline(key, inner)
+        if len(name) > LONGEST_KEY:
+            lines.append(f"{lead}? {name}")
+            _value(child, f"{indent}:", indent, lines, inner)
+        else:
+            _value(child, f"{lead}{name}:", indent, lines, inner)
+        lead = indent
+
+
+def _value(child: object, lead: str, indent: str, lines: list[str], place: _Place) -> None:
+    """Append what follows a key."""
+    deeper = f"{indent}  "
+    if isinstance(child, str):
+        lines.append(f"{lead} {_text(child, deeper, place)}")
+    elif isinstance(child, Mapping) and child:
+        lines.append(lead)
+        _mapping(child, deeper, lines, place)
+    elif isinstance(child, (list, tuple)) and child:
+        lines.append(lead)
+        _sequence(child, deeper, lines, place)
+    else:
+        lines.append(f"{lead} {_scalar(child, place)}")
+
+
+def _sequence(value: Sequence[object], indent: str, lines: list[str], place: _Place, first: str = "") -> None:
+    place.enter()
+    lead = f"{first or indent}- "
+    deeper = f"{indent}  "
+    for index, child in enumerate(value):
+        inner = place.at(f"[{index}]", 1)
+        if isinstance(child, str):
+            lines.append(f"{lead}{_text(child, deeper, inner)}")
+        elif isinstance(child, Mapping) and child:
+            _mapping(child, deeper, lines, inner, lead)
+        elif isinstance(child, (list, tuple)) and child:
+            _sequence(child, deeper, lines, inner, lead)
+        else:
+            lines.append(f"{lead}{_scalar(child, inner)}")
+        lead = f"{indent}- "
+
+
+def _scalar(value: object, place: _Place) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        if not LOWEST <= value <= HIGHEST:
+            place.fail("expected a whole number of at most 64 bits; found a larger one")
+        return int.__repr__(value)
+    if isinstance(value, float):
+        if not isfinite(value):
+            place.fail(f"expected a finite number; found {value}")
+        digits = float.__repr__(value)
+        return digits if "." in digits else digits.replace("e", ".0e")  # YAML 1.1 wants the dot
+    if isinstance(value, (Mapping, list, tuple)):  # an empty one: the others take lines of their own
+        place.enter()
+        return "{}" if isinstance(value, Mapping) else "[]"
+    raise TypeError(f"a document cannot hold {type(value).__name__}")
+
+
+def _text(value: str, indent: str, place: _Place) -> str:
+    """A text after a key or a dash: as a block where it has lines and a block is exact, else on one line."""
+    if "\n" in value and re.fullmatch(_forms(value).block, value):
+        body = value.rstrip("\n")
+        chomp = ("-", "", "+")[min(len(value) - len(body), 2)]
+        shift = "2" if value[0] == " " else ""
+        kept = value.removesuffix("\n").split("\n")
+        return "\n".join([f"|{shift}{chomp}", *(f"{indent}{line}" if line else "" for line in kept)])
+    return _inline(value, place)
+
+
+def _inline(value: str, place: _Place) -> str:
+    forms = _forms(value)
+    if re.fullmatch(forms.plain, value) and value.lower() not in MISREAD:
+        return str.__str__(value)
+    never = re.search(NEVER, value) if "\0" in value or not value.isascii() else None
+    if never:
+        place.fail(
+            f"expected text; found the character U+{ord(never.group()):04X}, which no document can hold"
+        )
+    return f'"{re.sub(forms.escape, _escaped, value)}"'
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found.group()
+    code = ord(character)
+    return SHORT.get(character) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+
+
+class _Forms(NamedTuple):
+    plain: str
+    block: str
+    escape: str
+
+
+def _forms(value: str) -> _Forms:
+    """The ones for ASCII cost a tenth to compile, and most documents need no others."""
+    return _forms_of(CONTROL, "") if value.isascii() else _forms_of(f"{CONTROL}{HIDDEN}", SPACES)
+
+
+@cache
+def _forms_of(odd: str, spaces: str) -> _Forms:
+    """`odd` is what must be escaped, `spaces` what some reader may trim from the end of a plain word."""
+    shown = f"[^{odd}{spaces}]"
+    # A letter first; no `: ` nor ` #` within; no colon nor blank last.
+    plain = f"(?![\\x00-\\x40\\x5b-\\x5e\\x60\\x7b-\\x7f]){shown}(?:(?!: | #){shown})*(?<![: ])"
+    # A first and a last line that are not blank; in between anything that is seen, and tabs.
+    line = f"(?:[^{odd}]|\\t)*"
+    block = f" *[^ {odd}{spaces}]{line}(?:\\n{line})*(?<![ \\t\\n{spaces}])\\n*"
+    return _Forms(plain, block, f'[\\\\"{odd}]')
+
+
+# The only reader and writer of documents.
+#
+# A document is YAML's plain subset: mappings with text keys, lists, texts, numbers, true, false, null.
+# Whatever two readers could understand differently, or a small file could make large, is refused with
+# file, line and field: anchors, aliases, tags, merge keys, directives, several documents, duplicate keys,
+# keys that are not text, deep nests. JSON is such a document as it is. Plain words mean what YAML 1.2
+# says: `no`, `on` and dates are text.
+
 
 __all__ = ["LIMITS", "Field", "Limits", "Plain", "dump_document", "field_of", "parse_document"]
 
@@ -37,15 +439,13 @@ QUOTE = "put text that holds `: ` or ` #`, or starts with one of []{}&*!|>'\"%@`
 
 def dump_document(value: Mapping[str, object], *, source: str = "document") -> bytes:
     """The document for `value`, by `yamlwrite`; a hook that judges what others wrote does without."""
-    from .yamltext import write_yaml as written
-
-    return written(value, source=source)
+    return write_yaml(value, source=source)
 
 
 def parse_document(data: bytes, source: str, *, limits: Limits = LIMITS) -> Field:
     """The document in `data`, whose top must be a mapping; `source` is what errors call it."""
     text = _decoded(data, source, limits)
-    ours = yamltext.read_yaml(text, source, limits)
+    ours = read_yaml(text, source, limits)
     if ours is not None:
         return ours
     import yaml  # 15 ms to import: whoever only lists gates does without
@@ -186,7 +586,7 @@ class _Builder:
         kind = type(event)
         if kind is self.yaml.ScalarEvent:
             field.value = resolve(event.value, field) if event.implicit[0] else event.value
-            never = re.search(yamltext.NEVER, event.value)
+            never = re.search(NEVER, event.value)
             if never:
                 field.fail(f"expected text; found the character U+{ord(never.group()):04X}")
         elif depth > self.limits.depth:

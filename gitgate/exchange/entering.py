@@ -17,7 +17,7 @@ from ..errors import FINAL, BrokenRecord, GateError
 from ..model.gate import ATTACHMENTS, Entry, Gate, Leased, Opened
 from ..model.states import is_id, traits
 from ..questions.file import MOST_BYTES, MOST_TOTAL
-from ..record.fold import stages
+from ..record.events import stages
 from ..record.headline import contradiction
 from ..store.git.objects import FOLDER, REGULAR
 from ..store.git.refs import ARCHIVE, OPEN, Refs, Update

@@ -16,7 +16,7 @@ from ..model.people import split_person
 from ..model.states import RESUMING
 from ..model.trailers import parse_trailers
 from ..record import events
-from ..record.fold import reconcile, repeatable
+from ..record.events import reconcile, repeatable
 from ..store.git.refs import ASIDE, LEASES, OPEN, RUNS
 from ..store.records.records import AT_ONCE, MOST_STEPS, NOBODY, Beside, Signature
 from ..store.remote.push import push
@@ -139,7 +139,7 @@ def late_words(gate: Gate, entry: Entry) -> str:
     """For whoever said it elsewhere, and brings it now: why it is of no effect."""
     said = entry.event
     if isinstance(said, Answer):
-        from ..record.fold import said_elsewhere, why_late
+        from ..record.events import said_elsewhere, why_late
 
         again = f"; if it still holds: git gate respond {gate.id}" if said_elsewhere(gate, said) else ""
         return f"{gate.id} the answer of {said.at} by {split_person(said.by)}: {why_late(gate, said)}{again}"

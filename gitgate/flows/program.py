@@ -31,7 +31,7 @@ from ..gates.notices import check_names
 from ..gates.starting import began_here, is_protected, note_begun, what_runs_it
 from ..model.gate import Gate
 from ..model.states import AWAITING, STOPPING
-from ..policy.book import protected_refs
+from ..policy.rules import protected_refs
 from ..record.runs import Run, RunStep, words_of_error
 from ..store.git.objects import protected_tip
 from ..store.git.refs import CODE_OF_RUNS, RUNS

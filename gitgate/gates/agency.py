@@ -57,7 +57,7 @@ def ruled(desk: Desk, name: str) -> dict[str, list[str]]:
     """How the policy of the protected branch starts an agent that this machine says nothing of."""
     import json
 
-    from ..policy.book import load_book
+    from ..policy.rules import load_book
 
     if starts_by_itself(name) or name == "command":
         return {}
@@ -94,7 +94,7 @@ def agent_settings(desk: Desk, name: str) -> AgentSettings:
 
 def settings_for_start(desk: Desk, name: str) -> AgentSettings:
     """The same, and what it loads of the project's own where this machine does not say: as the policies do, all of them."""
-    from ..policy.book import load_book
+    from ..policy.rules import load_book
 
     settings, said = agent_settings(desk, name), configured(desk, name)
     policies = load_book(desk).policies
@@ -150,7 +150,7 @@ def how_started(desk: Desk, name: str) -> AgentStart:
 
 def described(desk: Desk, name: str) -> AgentStart | None:
     """The agent that a file of its name describes: what stands after its head is what the program is told about itself."""
-    from ..policy.book import protected_refs
+    from ..policy.rules import protected_refs
     from ..store.git.objects import read_protected
 
     for folder in FOLDERS:

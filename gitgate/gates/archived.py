@@ -9,7 +9,7 @@ from ..context.desk import Desk
 from ..document.values import replace
 from ..errors import AmbiguousGate, GateError
 from ..model.gate import Answer, Gate
-from ..record.fold import counted_entry
+from ..record.events import counted_entry
 from ..store.records import archive, closing
 from ..store.records.records import NOBODY, Signature
 

@@ -46,7 +46,7 @@ def is_told_of(desk: Desk) -> bool:
 
 def branch_tells(desk: Desk) -> bool:
     """Whether the protected branch may name somebody. It is read when it has moved: a push in between starts no git for this."""
-    from ..policy.book import protected_refs
+    from ..policy.rules import protected_refs
 
     refs = protected_refs(desk)
     known = desk.repo.state_dir / "told-by-branch"
@@ -56,7 +56,7 @@ def branch_tells(desk: Desk) -> bool:
         if before == now:
             return word == "yes"
     from ..config import FILE
-    from ..document.field import may_have
+    from ..document.values import may_have
     from ..store.git.objects import read_protected
     from ..store.git.permissions import private_folder
 
@@ -102,8 +102,8 @@ def names_here(desk: Desk) -> list[str]:
     """What the addresses are called that this machine's configuration and the protected branch have."""
     from ..config import FILE
     from ..document import codec
-    from ..document.field import may_have
-    from ..policy.book import protected_refs
+    from ..document.values import may_have
+    from ..policy.rules import protected_refs
     from ..store.git.objects import read_protected
     from ..store.git.repository import machine_values
 

@@ -154,7 +154,7 @@ def may_default(desk: Desk, gate: Gate) -> bool:
     """Every question declared one, and the policy speaks for it; for an approval somebody has to have said so."""
     if any(question.default is None for question in gate.opened.questions):
         return False
-    from ..policy.book import load_book
     from ..policy.permit import default_ruling
+    from ..policy.rules import load_book
 
     return default_ruling(desk, load_book(desk), gate).allowed

@@ -95,7 +95,7 @@ def note_begun(desk: Desk, run: str, path: str) -> None:
 
 def is_protected(desk: Desk, code: str) -> bool:
     """Whether that commit is on the protected branch: only such code is gone on with elsewhere than where it began."""
-    from ..policy.book import protected_refs
+    from ..policy.rules import protected_refs
     from ..store.git.commits import is_ancestor
     from ..store.git.objects import protected_tip
 

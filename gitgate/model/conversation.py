@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..document.field import MOST_READ, Field, Plain, text_or_empty
-from ..document.values import dataclass, field, names_of
+from ..document.values import MOST_READ, Field, Plain, dataclass, field, names_of, text_or_empty
 from ..errors import Usage
 from ..text.times import parse_duration
 from .states import SESSION_OUTCOMES, is_prefix

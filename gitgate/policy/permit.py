@@ -13,13 +13,12 @@ from ..model.gate import Answer, Counted, Entry, Gate, Opened, Work
 from ..model.people import address, has_address, same
 from ..model.states import ANSWERED
 from ..questions.types import type_of
-from ..record.fold import fold, knew
+from ..record.events import fold, knew
 from ..record.headline import Summary
 from ..store.git.signatures import BAD, GOOD, Verdict, verify
 from ..text import times
 from . import ruling
-from .book import Book, load_book, protected_refs, signers_of
-from .rules import Policy
+from .rules import Book, Policy, load_book, protected_refs, signers_of
 from .ruling import Kind, Ruling, RulingCase, SaidHow, Who, people_behind, who_kind
 
 POLICY = "policy"

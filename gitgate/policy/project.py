@@ -20,7 +20,7 @@ from ..store.work import pinned
 from ..store.work import pinned as hiding
 from ..store.work.aside import Difference, Files, compare
 from ..store.work.saved import printable
-from .book import protected_refs
+from .rules import protected_refs
 
 if TYPE_CHECKING:
     from ..agents.agent import AgentSettings

@@ -18,8 +18,7 @@ from ..model.people import INVALID, UNVERIFIED, VERIFIED, SignatureMark, address
 from ..questions.types import type_of
 from ..store.git.signatures import BAD, GOOD, Verdict, load_verdicts
 from ..text import globs, times
-from .book import Book, load_book, signers_of
-from .rules import Person, Policy, PolicyRule, RuleTerms
+from .rules import Book, Person, Policy, PolicyRule, RuleTerms, load_book, signers_of
 
 SCRIPTS = frozenset(("signal", "python"))
 # An agent proposed it, or a program said it: nobody has confirmed it.

@@ -12,8 +12,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..document.field import Field, duration, near, text_or_empty, texts
-from ..document.values import dataclass
+from ..document.values import Field, dataclass, duration, near, text_or_empty, texts
 from ..errors import Usage
 from ..model.gate import Gate, Option, Question, Value
 from ..model.states import ON_TIMEOUT, PRIORITIES

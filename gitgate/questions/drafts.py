@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..document.field import Field, field_of, near, nearest, texts
-from ..document.values import dataclass, replace
+from ..document.values import Field, dataclass, field_of, near, nearest, replace, texts
 from ..errors import BadAnswer, BadDocument, Usage
 from ..model.conversation import Talk, parse_talk
 from ..model.gate import Option, Question, Value

@@ -6,8 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
-from ..document.field import MOST_READ, Field, mapping, moment, oid, one_of, text_or_empty, texts
-from ..document.values import dataclass, replace
+from ..document.values import (
+    MOST_READ,
+    Field,
+    dataclass,
+    mapping,
+    moment,
+    oid,
+    one_of,
+    replace,
+    text_or_empty,
+    texts,
+)
 from ..errors import BadAnswer, BadDocument, Usage
 from ..model.gate import Asker, Opened, Option, Question, Session, Work
 from ..model.states import AT_DEADLINE, DELIVERIES, ON_TIMEOUT, PRIORITIES

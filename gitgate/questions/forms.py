@@ -14,8 +14,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any, NoReturn
 
-from ..document.field import Field, field_of, scalar, step
-from ..document.yamltext import HIGHEST, LOWEST
+from ..document.codec import HIGHEST, LOWEST
+from ..document.values import Field, field_of, scalar, step
 from ..errors import BadDocument, MissingExtra, Usage
 from ..text.display import one_line
 from ..text.times import parse_time

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NoReturn
 from urllib.parse import unquote
 
-from ..document.field import Field, field_of, nearest
-from ..document.values import NamedTuple
+from ..document.values import Field, NamedTuple, field_of, nearest
 from ..text.display import one_line
 
 DIALECTS = {

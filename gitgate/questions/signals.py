@@ -12,8 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
-from ..document.field import field_of, found, near, nearest
-from ..document.values import dataclass, field, replace
+from ..document.values import dataclass, field, field_of, found, near, nearest, replace
 from ..errors import BadAnswer, BadDocument, GateError, Usage
 from ..model.conversation import MOST_WORDS, STATUS
 from ..model.gate import Option, Question, Value

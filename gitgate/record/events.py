@@ -1,31 +1,53 @@
-"""Record: each event as a file, and back; one row an event. The question's own file is told in `questions.file`."""
+"""Record: each event as a file and back, one row an event; and the gate that a record's events amount to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..document import codec
-from ..document.field import (
+from ..document.values import (
     MOST_READ,
     Field,
+    NamedTuple,
+    dataclass,
     digest,
     mapping,
     moment,
+    names_of,
     oid,
     oids,
     one_of,
+    replace,
     text_or_empty,
     texts,
 )
-from ..document.values import NamedTuple, names_of, replace
-from ..errors import BadDocument
-from ..model.gate import Answer, Claim, Edit, Event, Opened, Outcome, Remark, Value
-from ..model.states import OUTCOMES, PRIORITIES, VERDICTS
+from ..errors import BadDocument, BrokenRecord, IllegalEvent
+from ..model import people, states
+from ..model.gate import (
+    Answer,
+    Claim,
+    Counted,
+    Edit,
+    Entry,
+    Event,
+    Gate,
+    Opened,
+    Outcome,
+    Remark,
+    Tally,
+    Value,
+)
+from ..model.people import split_person
+from ..model.states import AWAITING, OUTCOMES, PRIORITIES, VERDICTS, traits
+from ..questions.answers import misfit
 from ..questions.file import parse_opened, plain_opened
 
 if TYPE_CHECKING:
     from ..model.conversation import Conversation
+
+# Each event as a file, and back; one row an event. The question's own file is told in `questions.file`.
 
 
 VERSION = 1
@@ -232,3 +254,391 @@ def as_value(field: Field) -> Value:
         if len(labels) == len(value):
             return labels
     return field.fail("expected text, true or false, a list of labels, or a form")
+
+
+# A gate is the fold of its record's commits, along first parents, from what each of them adds; and two
+# records made one.
+#
+# No clock, no commit dates, never the tip's tree: the same tip gives the same gate everywhere.
+
+
+_RESULTS = {"resumed": "resumed", "released": "released", "failed": "failed"}
+
+
+def fold(gate_id: str, entries: Sequence[Entry]) -> Gate:
+    """The gate that these events make, oldest first."""
+    (gate,) = deque(stages(gate_id, entries), maxlen=1)
+    return gate
+
+
+def stages(gate_id: str, entries: Sequence[Entry]) -> Iterator[Gate]:
+    """The gate as it was after each of its events."""
+    if not entries or not isinstance(entries[0].event, Opened):
+        raise BrokenRecord(f"gate {gate_id}: the record does not begin with a question")
+    gate = begin(gate_id, entries[0], entries[0].event)
+    yield gate
+    for entry in entries[1:]:
+        try:
+            gate = apply(gate, entry)
+        except IllegalEvent as illegal:
+            raise BrokenRecord(f"gate {gate_id}: commit {entry.commit[:12]}: {illegal.message}") from illegal
+        yield gate
+
+
+def begin(gate_id: str, entry: Entry, opened: Opened) -> Gate:
+    return Gate(
+        id=gate_id,
+        tip=entry.commit,
+        opened=opened,
+        state=states.after(None, "opened"),
+        priority=opened.priority,
+        to=opened.to,
+        deadline=opened.deadline,
+        timeout=opened.timeout,
+        history=(entry,),
+        tally=Tally(places={entry.commit: 0}),
+    )
+
+
+def apply(gate: Gate, entry: Entry) -> Gate:
+    """The gate after one more event. An event that the table does not have raises and changes nothing."""
+    name = effective(gate, entry)
+    after = states.after(gate.state, name)
+    check_silence(gate, entry, name)
+    moved = replace(
+        gate,
+        tip=entry.commit,
+        state=after,
+        history=(*gate.history, replace(entry, name=name)),
+        tally=replace(gate.tally, places=with_places(gate, entry)),
+    )
+    event = entry.event
+    if name == "repeated" or (name == "late" and not isinstance(event, Answer)):
+        return moved
+    if isinstance(event, Answer):
+        return with_answer(moved, entry, event, name)
+    if isinstance(event, Edit):
+        return with_edit(moved, event)
+    if isinstance(event, Claim):
+        return with_claim(gate, moved, entry, event)
+    if isinstance(event, Outcome):
+        return with_outcome(gate, moved, event)
+    if isinstance(event, Remark):
+        # Words that lead nowhere are only kept; those that end the gate say why.
+        return moved if after == gate.state else replace(moved, closing=event, expired=name == "expired")
+    raise BrokenRecord(f"gate {gate.id}: {entry.name} cannot follow an opened gate")
+
+
+def effective(gate: Gate, entry: Entry) -> str:
+    """What the event amounts to at this point of the record; its file only says what somebody wanted."""
+    event = entry.event
+    if entry.repeats:
+        return "repeated"
+    if isinstance(event, Answer):
+        return effective_answer(gate, entry, event)
+    if isinstance(event, Edit):
+        return "late" if is_overtaken(gate, entry, event) else entry.name
+    if isinstance(event, Outcome):
+        name = _RESULTS.get(event.result, "")
+        return "returned" if name == "released" and gate.expired else name
+    if isinstance(event, Remark) and states.traits(entry.name).talk and len(entry.parents) > 1:
+        return entry.name if states.allows(gate.state, entry.name) else "late"
+    return entry.name
+
+
+def check_silence(gate: Gate, entry: Entry, name: str) -> None:
+    """A deadline passes only where there is one, and not before it: silence must not be made up."""
+    if states.traits(name).silent and (
+        gate.deadline is None or getattr(entry.event, "at", "") < gate.deadline
+    ):
+        raise BrokenRecord(
+            f"gate {gate.id}: it is said to be {name}, but its deadline ({gate.deadline or 'none'}) had not passed"
+        )
+    if name == "reminded" and getattr(entry.event, "later", None) and gate.opened.on_timeout != "defer":
+        raise BrokenRecord(
+            f"gate {gate.id}: its deadline is said to put it aside, and nobody asked for that (on_timeout is "
+            f"{gate.opened.on_timeout})"
+        )
+
+
+def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
+    if answer.gate != gate.id:
+        raise BrokenRecord(f"gate {gate.id}: an answer in its record is for gate {answer.gate}")
+    if answer.seen != entry.fork and answer.seen not in entry.saw and answer.seen not in gate.tally.places:
+        raise BrokenRecord(f"gate {gate.id}: an answer names a commit as seen that is not in the record")
+    wrong = misfit(gate.opened, answer)
+    if wrong:
+        raise BrokenRecord(f"gate {gate.id}: an answer does not fit: {wrong}")
+    if gate.state == states.AWAITING and said_meanwhile(gate, entry, answer.by):
+        return "late"
+    if answer.amends is not None:
+        return amendment(gate, entry, answer)
+    if gate.state != states.AWAITING:
+        # Only an answer recorded again after a race carries its original as second parent. Any other one that comes
+        # after the decision has no row in the table.
+        return "late" if len(entry.parents) > 1 else "answered"
+    if answer.verdict == "defaulted":
+        return "defaulted"
+    return "answered" if decisive(gate, answer) else "voted"
+
+
+def with_places(gate: Gate, entry: Entry) -> dict[str, int]:
+    """Where the commits of a record count, with one more event: its own, and what it was recorded again from."""
+    place = len(gate.history)
+    return {**dict.fromkeys(entry.parents[1:], place), **gate.tally.places, entry.commit: place}
+
+
+def said_meanwhile(gate: Gate, entry: Entry, by: str) -> Counted | None:
+    """The vote of somebody that one of theirs, recorded again, did not have before it.
+
+    Which of the two was said later only clocks could tell, and they are two clocks. So it takes the place of none: the one
+    that was here first stands until its author, who now sees both, says otherwise.
+    """
+    vote = own_vote(gate, by)
+    return None if vote is None or knew(gate, entry, vote) else vote
+
+
+def own_vote(gate: Gate, by: str) -> Counted | None:
+    """What somebody voted last; nobody's votes are not one person's."""
+    return gate.tally.votes.get(people.address(by))
+
+
+def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
+    """The same of terms: whether their author changed one of them here, which this change did not have before it.
+
+    Each such change is looked at: that it had the last one says nothing of another, which they made at another clone.
+    """
+    if len(entry.parents) < 2 or not edit.by:
+        return False
+    mine, changed = people.address(edit.by), changed_terms(edit)
+    for known in reversed(gate.history):
+        if known.commit == entry.fork:
+            break
+        other = known.event
+        if known.name != "edited" or not isinstance(other, Edit) or people.address(other.by) != mine:
+            continue
+        if not changed_terms(other) & changed:
+            continue
+        if not any(commit in entry.saw for commit in (known.commit, *known.parents[1:])):
+            return True
+        if known.fork == entry.fork and changed <= changed_terms(other):
+            break  # This one had all before it that it could be overtaken by, and it comes before ours.
+    return False
+
+
+def changed_terms(edit: Edit) -> set[str]:
+    return {
+        name for name in ("to", "priority", "deadline", "timeout", "later") if getattr(edit, name) is not None
+    }
+
+
+def knew(gate: Gate, entry: Entry, vote: Counted) -> bool:
+    """Whether an event was made with a vote before it. What is recorded where it was made always was; what is recorded
+    again has before it what its author's own chain has.
+    """
+    if len(entry.parents) < 2 or vote.commit in entry.saw or vote.signed_commit in entry.saw:
+        return True
+    places = gate.tally.places
+    return entry.fork in places and places[entry.fork] >= places.get(vote.commit, 0)
+
+
+def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
+    """An answer in place of its author's own. While a quorum needs more it is a vote like any other."""
+    again = len(entry.parents) > 1
+    vote = own_vote(gate, answer.by)
+    own = vote is not None and answer.amends in (vote.commit, vote.signed_commit)
+    if gate.state == states.AWAITING and (own or again):
+        return "answered" if decisive(gate, answer) else "voted"
+    current = gate.answer
+    if own and current is not None and answer.amends in (current.commit, current.signed_commit):
+        if again and gate.state != states.ANSWERED:
+            return "late"
+        if decisive(gate, answer):
+            return "amended"
+        if not again:
+            raise IllegalEvent(
+                f"the gate needs {gate.opened.quorum} who agree; one alone cannot change what they decided",
+                hint=states.advice(gate.state),
+            )
+    if again:
+        return "late"
+    raise BrokenRecord(f"gate {gate.id}: an amendment does not follow its author's own answer")
+
+
+def decisive(gate: Gate, answer: Answer) -> bool:
+    """Whether this answer is enough: as many alike, by different people, as are needed to agree, or to refuse."""
+    refusing = answer.verdict == "rejected"
+    enough = gate.opened.refusals if refusing else gate.opened.quorum
+    if enough <= 1:
+        return True
+    alike = gate.tally.alike
+    who = alike.get(same_values(answer.values), frozenset())
+    if refusing:
+        who |= alike.get("rejected", frozenset())
+    return len(who | {people.address(answer.by)}) >= enough
+
+
+def same_values(value: object) -> object:
+    """A key that two values share exactly if they are equal."""
+    if isinstance(value, Mapping):
+        return frozenset((key, same_values(part)) for key, part in value.items())
+    return tuple(map(same_values, value)) if isinstance(value, (list, tuple)) else value
+
+
+def counted_entry(entry: Entry, answer: Answer) -> Counted:
+    """Recorded again after a race, it is signed where it was first written: in the second parent."""
+    return Counted(entry.commit, answer, entry.parents[1] if len(entry.parents) > 1 else entry.commit)
+
+
+def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:
+    vote = counted_entry(entry, answer)
+    if name == "late":
+        return replace(gate, late=(*gate.late, vote))
+    mine = people.address(answer.by)
+    before = own_vote(gate, answer.by)
+    others = gate.votes if before is None else tuple(one for one in gate.votes if one is not before)
+    alike = dict(gate.tally.alike)
+    for key in (before and groups(before.answer)) or ():
+        alike[key] -= {mine}
+    for key in groups(answer):
+        alike[key] = alike.get(key, frozenset()) | {mine}
+    votes = {**gate.tally.votes, mine: vote} if mine else gate.tally.votes
+    tally = replace(gate.tally, votes=votes, alike=alike)
+    return replace(gate, votes=(*others, vote), tally=tally, answer=vote if name != "voted" else None)
+
+
+def groups(answer: Answer) -> list[object]:
+    """Those with whom somebody agrees, as keys of the tally."""
+    return [same_values(answer.values), *(["rejected"] if answer.verdict == "rejected" else [])]
+
+
+def with_edit(gate: Gate, edit: Edit) -> Gate:
+    return replace(
+        gate,
+        to=gate.to if edit.to is None else edit.to,
+        priority=edit.priority or gate.priority,
+        deadline=gate.deadline if edit.deadline is None else edit.deadline or None,
+        timeout=gate.timeout if edit.timeout is None else edit.timeout or None,
+        later=gate.later if edit.later is None else edit.later or None,
+    )
+
+
+def with_claim(before: Gate, moved: Gate, entry: Entry, claim: Claim) -> Gate:
+    if before.state in (states.ANSWERED, states.EXPIRED) and not before.actionable:
+        raise IllegalEvent(
+            f"gate {before.id} has nobody to tell: it is {before.state}, with delivery {before.opened.delivery}",
+            hint=states.advice(before.state),
+        )
+    told = told_commit(before)
+    if claim.answer != told:
+        raise BrokenRecord(f"gate {before.id}: a claim is for an answer that does not count")
+    return replace(moved, claim=entry, outcome=None, attempts=before.attempts + 1)
+
+
+def told_commit(gate: Gate) -> str:
+    """What a claim is for: the commit of the answer that counts, else of the expiry."""
+    if gate.answer is not None:
+        return gate.answer.commit
+    return next((entry.commit for entry in reversed(gate.history) if entry.name == "expired"), "")
+
+
+def with_outcome(before: Gate, moved: Gate, outcome: Outcome) -> Gate:
+    if before.claim is None or outcome.claim != before.claim.commit:
+        raise BrokenRecord(f"gate {before.id}: an outcome is for a claim that is not the current one")
+    return replace(moved, claim=before.claim if outcome.result == "resumed" else None, outcome=outcome)
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """What to do with a local record, seen the shared one.
+
+    `keep`: which side's tip is the base (`same`, `local`, `remote`). `again`: local entries to record once more on top
+    of the remote tip. `dropped`: local entries that have no place there (claims, outcomes, events that lost).
+    """
+
+    keep: str
+    again: tuple[Entry, ...] = ()
+    dropped: tuple[Entry, ...] = ()
+
+
+def reconcile(local: Sequence[Entry], remote: Sequence[Entry], had: str | None = None) -> Reconciled:
+    """Both are first-parent chains, oldest first. Claims and outcomes are never recorded again: a claim names its
+    answer's commit, and two runners must not both believe that they hold it. What a person decided on one side may
+    have no place on the other any more; whoever records it again finds that out, and says so.
+
+    `had` is the tip that the shared record had before, where that is known: one that does not go on from it was
+    rewritten, or something was slipped in before what was there. That is no divergence, and nothing is taken over.
+    """
+    ours = [entry.commit for entry in local]
+    theirs = [entry.commit for entry in remote]
+    if had is not None and had not in theirs:
+        raise BrokenRecord(
+            f"the shared record no longer goes on from {had[:12]}, which it had: it was rewritten"
+        )
+    if ours == theirs:
+        return Reconciled("same")
+    if ours[: len(theirs)] == theirs:
+        return Reconciled("local")
+    if theirs[: len(ours)] == ours:
+        return Reconciled("remote")
+    shared = common(ours, theirs)
+    if not shared:
+        raise BrokenRecord("the two records begin with different commits: one of them was rewritten")
+    known: dict[tuple[str, str, str], list[Event]] = {}
+    for entry in remote:
+        known.setdefault(label(entry), []).append(entry.event)
+    originals = {parent for entry in remote for parent in entry.parents[1:]}
+    again: list[Entry] = []
+    dropped: list[Entry] = []
+    for entry in local[shared:]:
+        if entry.repeats or original(entry) in originals or entry.event in known.get(label(entry), ()):
+            continue
+        (again if repeatable(entry) else dropped).append(entry)
+    return Reconciled("remote", tuple(again), tuple(dropped))
+
+
+def common(ours: Sequence[str], theirs: Sequence[str]) -> int:
+    count = 0
+    for mine, other in zip(ours, theirs, strict=False):
+        if mine != other:
+            break
+        count += 1
+    return count
+
+
+def original(entry: Entry) -> str:
+    """The commit that its author made: the second parent of one recorded again, else the commit itself."""
+    return entry.parents[1] if len(entry.parents) > 1 else entry.commit
+
+
+def event_folder(entry: Entry) -> str:
+    return entry.path.partition("/")[0]
+
+
+def label(entry: Entry) -> tuple[str, str, str]:
+    """By what the same event is looked for among many."""
+    return event_folder(entry), getattr(entry.event, "at", ""), getattr(entry.event, "by", "")
+
+
+def repeatable(entry: Entry) -> bool:
+    """Only what a person said is recorded again; an automatic default is not anybody's word."""
+    if isinstance(entry.event, Answer):
+        return entry.event.verdict != "defaulted"
+    return traits(entry.name).said
+
+
+def said_elsewhere(gate: Gate, said: Answer) -> Answer | None:
+    """What the author of a late answer had said already, where that is why it is late."""
+    if gate.state != AWAITING:
+        return None
+    return next((vote.answer for vote in gate.votes if people.same(vote.answer.by, said.by)), None)
+
+
+def why_late(gate: Gate, said: Answer) -> str:
+    """Why an answer that is in the record has no effect."""
+    own = said_elsewhere(gate, said)
+    if own is not None:
+        return f"{split_person(own.by)}'s own answer of {own.at} was there first, and this one was given without it"
+    if gate.answer is not None:
+        return f"{split_person(gate.answer.answer.by) or 'a default'} was first, at {gate.answer.answer.at}"
+    return f"gate {gate.id} was {gate.state} first"

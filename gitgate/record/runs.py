@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..document.field import OID, field_of
-from ..document.values import dataclass, field
+from ..document.values import OID, dataclass, field, field_of
 from ..errors import BadDocument, BrokenRecord, IllegalEvent
 from ..model import states
 from ..model.gate import Claim, Entry

@@ -24,8 +24,7 @@ from ..agents.claude.transcript import TRANSCRIPT
 from ..context import machine, session_proof
 from ..context.desk import Desk
 from ..document import codec
-from ..document.field import field_of
-from ..document.values import replace
+from ..document.values import field_of, replace
 from ..errors import BadAnswer, Conflict, Failure, GateError, NotAllowed, RemoteUnreachable
 from ..gates import agency
 from ..gates.recording import reload

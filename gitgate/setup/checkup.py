@@ -24,12 +24,12 @@ from ..config import SETTINGS as ALL
 from ..context.desk import INTRODUCTION, Desk, open_desk
 from ..context.targets import no_remote, remote_of, summaries
 from ..document import codec
-from ..document.field import Field, is_blank, nearest
+from ..document.values import Field, is_blank, nearest
 from ..errors import BadDocument, Failure, GateError
 from ..gates import agency, starting
 from ..gates.listing import with_stall
 from ..gates.work import worktrees
-from ..policy.book import load_book, protected_refs
+from ..policy.rules import load_book, protected_refs
 from ..questions.calls import strange_tools
 from ..sharing.branches import cut_off
 from ..store.git.objects import read_protected

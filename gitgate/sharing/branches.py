@@ -20,8 +20,8 @@ from ..document.values import dataclass, replace
 from ..errors import BrokenPolicy, Failure, GateError, LostRace
 from ..exchange.publishing import push_moves
 from ..gates.lineage import followed, note_served, served_in
-from ..policy.book import SIGNERS, load_book, policy_remote, protected_refs
 from ..policy.project import configures
+from ..policy.rules import SIGNERS, load_book, policy_remote, protected_refs
 from ..store.git import commits
 from ..store.git.refs import BESIDE, OPEN, CutOff
 from ..store.records.records import NOBODY

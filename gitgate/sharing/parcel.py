@@ -27,7 +27,7 @@ from ..exchange.syncing import bring_home
 from ..gates.recording import reload
 from ..model.gate import Gate, Outcome
 from ..model.states import is_id
-from ..policy.book import protected_refs
+from ..policy.rules import protected_refs
 from ..store.git import commits
 from ..store.git.permissions import private_folder, write_private
 from ..store.git.refs import OPEN, RUNS, SESSIONS, TRACKING, WORK, Update

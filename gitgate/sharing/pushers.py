@@ -17,9 +17,8 @@ from ..model.gate import Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Rema
 from ..model.people import has_address, same
 from ..model.states import traits
 from ..policy import ruling
-from ..policy.book import Book
 from ..policy.permit import alike, case, default_ruling, enough_people, said_by, verdict_on
-from ..policy.rules import Person
+from ..policy.rules import Book, Person
 from ..policy.ruling import Ruling, RulingCase, SaidHow, Who
 from ..store.git.signatures import BAD, GOOD, Verdict
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk, open_desk
-from ..document.field import field_of
-from ..document.values import dataclass, field
+from ..document.values import dataclass, field, field_of
 from ..errors import BadAnswer, GateError, MissingExtra, Usage
 from ..model.gate import Gate, Question
 from ..model.states import AWAITING

@@ -116,7 +116,7 @@ def test_one_that_changes() -> None:
 @pytest.mark.usefixtures("unmeasured")
 def test_defining_values_imports_nothing_for_it() -> None:
     """A receiving hook starts in the time that importing `dataclasses` would take."""
-    code = "import sys, gitgate.record.fold, gitgate.model.gate; print('dataclasses' in sys.modules)"
+    code = "import sys, gitgate.record.events, gitgate.model.gate; print('dataclasses' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said == "False\n"
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gitgate.document import codec, yamltext
-from gitgate.document.field import LIMITS, Field
-from gitgate.document.yamltext import read_yaml
+from gitgate.document import codec
+from gitgate.document.codec import read_yaml
+from gitgate.document.values import LIMITS, Field
 from gitgate.errors import BadDocument
 
 CORPUS = sorted((Path(__file__).parents[1] / "corpus").rglob("*.*"))
@@ -46,7 +46,7 @@ PIECES = st.sampled_from(
 
 def by_library(data: bytes) -> Field | str:
     """What the library makes of it: the document, or its complaint."""
-    with mock.patch.object(yamltext, "read_yaml", return_value=None):
+    with mock.patch.object(codec, "read_yaml", return_value=None):
         try:
             return codec.parse_document(data, "q.yaml")
         except BadDocument as wrong:

@@ -18,7 +18,7 @@ import atheris
 # Of those two there is nothing to learn: they look through a text for each of many patterns, ten times slower when counted.
 with atheris.instrument_imports(include=["gitgate"], exclude=["gitgate.text.secrets"]):
     import gitgate.agents
-    import gitgate.document.yamltext  # noqa: F401 - what is imported late has to be here for its branches to be counted
+    import gitgate.document.codec  # noqa: F401 - what is imported late has to be here for its branches to be counted
 
     from .targets import TARGETS
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.cli.terminal.prompts import ASK
-from gitgate.document.field import field_of
+from gitgate.document.values import field_of
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.questions import forms
@@ -19,7 +19,7 @@ from gitgate.questions.base import QuestionType
 from gitgate.questions.file import parse_questions, plain_question
 from gitgate.questions.signals import signalled
 from gitgate.questions.types import TYPES, read_value, type_name
-from gitgate.record.fold import begin
+from gitgate.record.events import begin
 from gitgate.render.letter import question_part, typed
 from gitgate.surfaces.forge.comment import View, render
 from gitgate.surfaces.forge.reply import examples, option_replies, parse_reply, read_reply

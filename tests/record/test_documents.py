@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.document import codec
-from gitgate.document.yamltext import NEVER
+from gitgate.document.codec import NEVER
 from gitgate.errors import BadDocument
 from gitgate.model.gate import (
     Answer,

@@ -9,7 +9,7 @@ import pytest
 
 from gitgate.errors import BrokenRecord, IllegalEvent
 from gitgate.model.gate import Claim, Edit, Entry, Outcome
-from gitgate.record.fold import fold, stages, told_commit
+from gitgate.record.events import fold, stages, told_commit
 from support.histories import (
     ADA,
     APPROVAL,

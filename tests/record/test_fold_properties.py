@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gitgate.errors import GateError
 from gitgate.model.gate import Edit
 from gitgate.model.states import TABLE
-from gitgate.record.fold import stages
+from gitgate.record.events import stages
 from support.histories import (
     ADA,
     BOB,

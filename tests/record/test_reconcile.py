@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BrokenRecord, GateError
 from gitgate.model.gate import Answer, Claim, Edit, Outcome, Remark
-from gitgate.record.fold import reconcile, told_commit
+from gitgate.record.events import reconcile, told_commit
 from support.histories import ADA, APPROVAL, BOB, DUE, EARLY, EVE, LATER, History, opened, remark
 from support.sharing_records import SIGNATURE, Peer, Shared
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gitgate.errors import GateError
 from gitgate.exchange.entering import against_repeats, fresh
 from gitgate.model.gate import Answer, Claim, Edit, Entry, Event, Outcome, Remark
-from gitgate.record.fold import repeatable
+from gitgate.record.events import repeatable
 from gitgate.record.headline import message
 from gitgate.text.times import format_time
 from support.histories import ADA, BOB, CHOICE, EVE, opened

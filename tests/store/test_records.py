@@ -10,7 +10,7 @@ import pytest
 
 from gitgate.errors import BadDocument, BrokenRecord, Failure, IllegalEvent
 from gitgate.model.gate import Answer, Edit, Gate
-from gitgate.record.fold import fold
+from gitgate.record.events import fold
 from gitgate.store.git.objects import COMMIT, FOLDER, Objects, TreeEntry, dump_commit, open_objects
 from gitgate.store.records import records
 from gitgate.store.records.records import Beside, Records

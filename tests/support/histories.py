@@ -24,7 +24,7 @@ from gitgate.model.gate import (
 )
 from gitgate.model.states import file_name
 from gitgate.record import events
-from gitgate.record.fold import apply, fold, original, told_commit
+from gitgate.record.events import apply, fold, original, told_commit
 
 GATE = "abcdefghjk"
 ADA, BOB, EVE = "Ada <ada@example.org>", "Bob <bob@example.org>", "Eve <eve@example.org>"

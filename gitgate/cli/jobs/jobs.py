@@ -209,7 +209,7 @@ def refuse_other_requesters(desk: Desk, logins: Sequence[str]) -> None:
 
 def need_protected(screen: Screen, desk: Desk) -> None:
     """In a job nobody's answer counts, and nobody is started, where it is not certain which branch has the policy."""
-    from ...policy.book import policy_remote, protected_refs
+    from ...policy.rules import policy_remote, protected_refs
     from ...setup.claude import in_job
     from ...store.git.objects import protected_tip
 

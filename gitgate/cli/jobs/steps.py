@@ -427,7 +427,7 @@ def default_branch(screen: Screen, desk: Desk) -> str:
         named = after if heads and not before else ""
     if named or desk.settings.text("protectedBranch"):
         return printable_name(named)
-    from ...policy.book import policy_remote
+    from ...policy.rules import policy_remote
 
     remote = policy_remote(desk)
     if remote is None or desk.refs.get(f"refs/remotes/{remote}/HEAD") is not None:

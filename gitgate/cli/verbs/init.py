@@ -24,8 +24,7 @@ from ..terminal.screen import Screen, as_installed, complete_ids, explain_alone,
 if TYPE_CHECKING:
     from ...context.desk import Desk
     from ...model.gate import Gate
-    from ...policy.book import Book
-    from ...policy.rules import RuleTerms
+    from ...policy.rules import Book, RuleTerms
     from ...setup.demo import DemoStep
     from ...setup.steps import Step
 
@@ -356,7 +355,7 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
     git gate policy check
     git gate policy check 7k2f --who bob@example.org
     """
-    from ...policy.book import load_book
+    from ...policy.rules import load_book
 
     desk = screen.desk()
     book = load_book(desk)
@@ -389,7 +388,7 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     for caution in warned:
         screen.say(f"note: {neutral(caution)}")
     if not found:
-        from ...policy.book import protected_refs
+        from ...policy.rules import protected_refs
 
         where = ", ".join(dict.fromkeys(protected_refs(desk)))
         screen.say(

@@ -16,7 +16,7 @@ from ...errors import BadDocument, BrokenRecord, Failure, GitFailed, IllegalEven
 from ...model.gate import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
 from ...model.states import file_name, gate_id, traits
 from ...record import events
-from ...record.fold import apply, begin, fold
+from ...record.events import apply, begin, fold
 from ...record.headline import message
 from ...text import times
 from ..git import objects as raw

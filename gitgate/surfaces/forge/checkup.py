@@ -17,7 +17,7 @@ from ...context.targets import remote_of
 from ...document import codec
 from ...errors import GateError
 from ...policy import project
-from ...policy.book import protected_refs
+from ...policy.rules import protected_refs
 from ...setup import workflows as github
 from ...setup import workflows as gitlab
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding

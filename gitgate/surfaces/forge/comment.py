@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...document.field import OID
+from ...document.values import OID
 from ...model.gate import Answer, Gate, Outcome, Question
 from ...model.states import is_id
 from ...questions.answers import value_words

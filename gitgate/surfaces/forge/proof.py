@@ -14,8 +14,8 @@ from ...errors import BadAnswer, Conflict, Failure, GateError, IllegalEvent, Unk
 from ...gates.leases import is_abandoned
 from ...model.gate import Answer, Counted, Gate
 from ...policy import ruling
-from ...policy.book import load_book
 from ...policy.permit import case
+from ...policy.rules import load_book
 from ...questions.answers import read_answer
 from ...setup.workflows import ANSWERS
 from ...text.times import parse_time

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from ...context.desk import Desk
 from ...errors import GateError
 from ...model.gate import Gate
-from ...policy.book import load_book
 from ...policy.permit import case
-from ...policy.rules import Person, RuleTerms
+from ...policy.rules import Person, RuleTerms, load_book
 from ...policy.ruling import deciding
 from ...text.display import neutral, one_line, wrap
 from ...text.times import format_duration

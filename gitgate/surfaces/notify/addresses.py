@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from ...config import BY_NAME, FILE, OF_NOTIFY, TRUE, close_name, misfit
 from ...context.desk import Desk
-from ...document.field import Field, may_have
+from ...document.values import Field, may_have
 from ...errors import BadDocument, GateError
 from ...gates.notices import NAMED, usual_name
-from ...policy.book import protected_refs
+from ...policy.rules import protected_refs
 from ...store.git.objects import Protected, read_protected
 from ...store.git.repository import machine_values
 from ...text.display import one_line

@@ -17,8 +17,8 @@ from ...gates.work import diff_of
 from ...model.gate import Gate, Outcome
 from ...model.people import split_person
 from ...model.states import AWAITING, FAILED, PRIORITIES, run_status
-from ...policy.book import Book
 from ...policy.permit import explain
+from ...policy.rules import Book
 from ...policy.ruling import Who
 from ...record.headline import loose_ends
 from ...record.runs import Run, last_reason, told_reason

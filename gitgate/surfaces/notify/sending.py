@@ -20,7 +20,7 @@ from ...gates.notices import is_told_of
 from ...gates.recording import reload
 from ...model.gate import Gate
 from ...model.states import AWAITING, FAILED, RESUMED, run_status
-from ...policy.book import Book, load_book
+from ...policy.rules import Book, load_book
 from ...record.headline import Summary, by_pressure
 from ...record.runs import Run
 from ...store.git.refs import RUNS

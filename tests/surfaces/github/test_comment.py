@@ -25,7 +25,7 @@ from gitgate.model.gate import (
     Remark,
     Work,
 )
-from gitgate.record.fold import begin
+from gitgate.record.events import begin
 from gitgate.surfaces.forge.comment import CommentMark, View, read_mark, render
 from gitgate.surfaces.forge.telling import block, clipped, size, span
 

@@ -12,7 +12,7 @@ from gitgate.errors import BadAnswer
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.model.states import ALPHABET
 from gitgate.questions.answers import read_answer
-from gitgate.record.fold import begin
+from gitgate.record.events import begin
 from gitgate.surfaces.forge.comment import View, render
 from gitgate.surfaces.forge.reply import (
     MOST_REPLIES,

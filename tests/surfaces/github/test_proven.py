@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gitgate.context.desk import open_desk
-from gitgate.document import field as readers
+from gitgate.document import values as readers
 from gitgate.gates.recording import append, reload
 from gitgate.model.gate import Claim, Outcome
 from gitgate.text.times import format_time

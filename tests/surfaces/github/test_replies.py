@@ -10,7 +10,7 @@ from gitgate.errors import BadAnswer
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.questions.answers import read_answer
 from gitgate.questions.base import Given
-from gitgate.record.fold import begin
+from gitgate.record.events import begin
 from gitgate.surfaces.forge.reply import ReplySaid, may_answer, parse_reply, read_reply
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"

@@ -10,7 +10,7 @@ from gitgate.document.codec import parse_document
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Question, Work
 from gitgate.policy.rules import parse_policy
 from gitgate.policy.ruling import case_of, deciding
-from gitgate.record.fold import begin
+from gitgate.record.events import begin
 from gitgate.surfaces.forge.comment import View, render
 from gitgate.surfaces.forge.telling import ANYBODY, Whose, in_words, unruled
 

@@ -311,7 +311,7 @@ def has_theirs(forge: Forge, begun: Iterable[Comment]) -> bool:
 
 def has_workflow(desk: Desk) -> bool:
     """Whether the default branch, as it was last fetched, has the workflow whose jobs take replies."""
-    from ....policy.book import protected_refs
+    from ....policy.rules import protected_refs
     from ....setup.workflows import ANSWERS, FOLDER
     from ....store.git.objects import read_protected
 
@@ -320,7 +320,7 @@ def has_workflow(desk: Desk) -> bool:
 
 def has_pipeline(desk: Desk) -> bool:
     """The same of GitLab's: whether its own file includes ours."""
-    from ....policy.book import protected_refs
+    from ....policy.rules import protected_refs
     from ....setup.workflows import OURS_IN, ROOT
     from ....store.git.objects import read_protected
 
