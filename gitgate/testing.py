@@ -38,9 +38,8 @@ from .flows.checking import ReplayedRun, export, replay, with_children
 from .flows.endings import FlowEnding, error_from, said_of_input
 from .flows.engine import Engine
 from .flows.journal import HeldRun, load_run, signal_run, take_run
-from .flows.lines import Doing
 from .flows.program import FlowFunction, Surroundings, called, start_run
-from .flows.terms import FlowTerms
+from .flows.terms import Doing, FlowTerms
 from .gates.agency import AgentStart
 from .model.gate import Gate, Question
 from .model.states import AWAITING

@@ -12,7 +12,7 @@ from ..context import ancestry
 from ..context.ancestry import Process, above
 from ..context.desk import Desk
 from ..document.values import dataclass
-from ..gates.lineage import followed
+from ..gates.work import followed
 from ..model.conversation import SavedSession
 from ..model.gate import Gate
 from ..model.people import is_robot, login_of
@@ -61,7 +61,7 @@ def session_of_draft(desk: Desk, draft: Draft) -> SavedSession | None:
 def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None, branch: str | None = None) -> None:
     """What this machine alone knows of the asker, so that it can be resumed in its place, and told from others."""
     from ..context.machine import Presence, note_presence
-    from ..gates.lineage import served_in, stands_here
+    from ..gates.work import served_in, stands_here
 
     note_presence(
         desk,
@@ -158,7 +158,7 @@ def began_run(desk: Desk) -> Requester | None:
     tip = desk.refs.get(RUNS + run) if is_id(run) else None
     if tip is None:
         return None
-    from ..gates.starting import began_here
+    from ..gates.agency import began_here
     from ..store.records.journal import Journals
 
     if began_here(desk, run):

@@ -20,9 +20,8 @@ from ..context.targets import may_publish_work, remote_of
 from ..document.values import dataclass, replace
 from ..errors import LostRace, NotAllowed, Usage
 from ..exchange.publishing import Published, publish
-from ..gates.lineage import FOLLOWED, on_its_branch, tie_commits
-from ..gates.notices import check_names, tell_people
-from ..gates.recording import act
+from ..gates.recording import act, check_names, tell_people
+from ..gates.work import FOLLOWED, on_its_branch, tie_commits
 from ..model import trailers
 from ..model.conversation import SavedSession, Talk
 from ..model.gate import Asker, Gate, Opened, Question, Session, Work
@@ -356,7 +355,7 @@ def held_by_key(desk: Desk, key: str | None, key_for: int | None = None) -> Gate
 
 
 def archived_gate(desk: Desk, name: str) -> Gate | None:
-    from ..gates.archived import load_archived
+    from ..gates.history import load_archived
 
     return load_archived(desk, name) if is_id(name) else None
 

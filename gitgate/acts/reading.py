@@ -92,7 +92,7 @@ def find_gate(desk: Desk, given: str | None) -> FoundGate:
 def find_archived(desk: Desk, given: str | None) -> Gate | None:
     if given is None or not states.is_prefix(given.strip().lower()):
         return None
-    from ..gates.archived import load_archived
+    from ..gates.history import load_archived
 
     return load_archived(desk, given.strip().lower())
 

@@ -188,7 +188,7 @@ def events_of_all(desk: Desk) -> list[Json]:
             found.extend(reversed(events_of(gates[-1])))
         except GateError as broken:
             desk.progress(f"{summary.id}: {broken.message}")
-    from ..gates.archived import archived_gates
+    from ..gates.history import archived_gates
 
     for gate in archived_gates(desk):
         if gate.id not in seen:

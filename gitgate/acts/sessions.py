@@ -22,8 +22,7 @@ from ..document import codec
 from ..document.values import Field, dataclass, replace
 from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..exchange.publishing import push_moves
-from ..gates.agency import adapter
-from ..gates.starting import stayed
+from ..gates.agency import adapter, stayed
 from ..model.conversation import Conversation, SavedSession, SessionRef
 from ..model.gate import Answer, Gate, Remark
 from ..model.states import is_id

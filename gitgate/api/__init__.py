@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from ..exchange import PutAside, Synced
     from ..flows.agents import AgentFailed, AgentSignal
     from ..flows.endings import ChildStopped, Diverged, RunStuck, RunWaits, StepFailed
-    from ..flows.handlers import auto_approve, cli_prompt
     from ..flows.phases import Flow, FlowEvent, FlowState, Human, Phase
+    from ..flows.steps import auto_approve, cli_prompt
     from ..gates.searching import FoundDecision
     from ..model.conversation import Conversation
     from ..resumption.run import Resumed
@@ -117,8 +117,8 @@ RESULTS = {
     "Synced": ("exchange", "Synced"),
     "Verified": ("audit", "Verified"),
     "Worktree": ("store.work.restore", "Worktree"),
-    "auto_approve": ("flows.handlers", "auto_approve"),
-    "cli_prompt": ("flows.handlers", "cli_prompt"),
+    "auto_approve": ("flows.steps", "auto_approve"),
+    "cli_prompt": ("flows.steps", "cli_prompt"),
     "again": ("api.flows", "again"),
     "first": ("api.flows", "first"),
     "flow": ("api.flows", "flow"),

@@ -28,10 +28,9 @@ from ..flows.branches import first_error, first_of, in_parallel
 from ..flows.branches import soon as soon_of
 from ..flows.endings import RunAgain, RunStuck, digest_of, returned, said_of_input
 from ..flows.engine import current, need_engine
-from ..flows.lines import BRANCH, STEP, Doing
 from ..flows.program import FlowFunction, as_flow, called
 from ..flows.steps import coming_id, do_step, receive_next, sleep_until, with_tries
-from ..flows.terms import terms_of
+from ..flows.terms import BRANCH, STEP, Doing, terms_of
 from ..text.display import one_line
 from ..text.secrets import redact
 from ..text.times import parse_duration, parse_time

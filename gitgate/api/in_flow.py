@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..flows.engine import Engine
-from ..flows.lines import Doing
 from ..flows.steps import noting
+from ..flows.terms import Doing
 from ..model.gate import Gate as Folded
 from .terms import Asking, read_attachments, seen
 from .terms import ShownGate as Gate

@@ -219,7 +219,7 @@ class Checked:
 
 def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> Verified:
     """Check the gates and runs that `given` names (none: all), or the gates whose work is on `branch`."""
-    from ..gates.archived import archived_runs, archived_tips
+    from ..gates.history import archived_runs, archived_tips
 
     done = Verified()
     is_open = open_tips(desk)
@@ -436,7 +436,7 @@ def check_runs(
 
 def check_caller(desk: Desk, done: Verified, run: Run) -> None:
     """A run that says that it is a step of another one is the one that the step names."""
-    from ..gates.archived import load_archived_run
+    from ..gates.history import load_archived_run
     from ..store.records.journal import Journals
 
     parent = run.called_by[0]

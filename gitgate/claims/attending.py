@@ -309,7 +309,7 @@ def hear_remote(desk: Desk, remote: str) -> None:
 def refreshed(desk: Desk, gate: Gate) -> Gate:
     tip = desk.refs.get(OPEN + gate.id)
     if tip is None:
-        from ..gates.archived import load_archived
+        from ..gates.history import load_archived
 
         archived = load_archived(desk, gate.id)
         if archived is None:

@@ -21,8 +21,7 @@ from ..context.targets import may_publish_work, remote_of
 from ..errors import BrokenRecord, Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
 from ..exchange.publishing import publish, push_moves, stands_on
 from ..gates.leases import RENEW_AT, Sightings, boottime, load_lease, shared_at, sightings, watch_lease
-from ..gates.notices import tell_people
-from ..gates.recording import reload
+from ..gates.recording import reload, tell_people
 from ..model import lease as leases
 from ..model.gate import Claim, Event, Gate, Outcome
 from ..model.lease import Lease

@@ -81,7 +81,7 @@ def free(desk: Desk) -> None:
 
 def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) -> None:
     """Whoever answers is told now whether that resumes the agent: what acts on it later has nobody to talk to."""
-    from ..gates.starting import foretold
+    from ..gates.agency import foretold
 
     for line in foretold(desk, answered, updates):
         print(line, file=sys.stderr)
@@ -142,7 +142,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
 
     from ..agents import without_caller
     from ..context.desk import open_desk
-    from ..gates.notices import tell_people
+    from ..gates.recording import tell_people
     from ..sharing.branches import finish_cut_off
 
     with suppress(OSError):

@@ -288,7 +288,7 @@ def without_archived(
     absent = [gate for gate in ahead if gate not in theirs]
     if not absent:
         return dict(ahead)
-    from ..gates.archived import settle_archived
+    from ..gates.history import settle_archived
 
     settled = settle_archived(desk, done.remote, {gate: ahead[gate] for gate in absent})
     done.archived += tuple(settled.gates)
@@ -322,7 +322,7 @@ def bring_runs(desk: Desk, done: Synced, runs: Differing) -> None:
 
 def closed_there(desk: Desk, done: Synced, absent: Mapping[str, str]) -> Collection[str]:
     """The runs that the remote has in its archive; here they are archived as well, or kept for a reason."""
-    from ..gates.archived import settle_archived
+    from ..gates.history import settle_archived
 
     settled = settle_archived(desk, done.remote, absent)
     done.archived += tuple(settled.gates)

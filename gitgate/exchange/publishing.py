@@ -104,7 +104,7 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
 def told_of(fates: Sequence[RefFate], gate: str) -> str | None:
     if not any(fate.words for fate in fates):
         return None
-    from ..gates.starting import said_of_push
+    from ..gates.agency import said_of_push
 
     return said_of_push(fates[0].words, gate)
 
@@ -127,7 +127,7 @@ def catch_up(desk: Desk, gate: Gate, remote: str) -> Gate:
 
 def in_archive(desk: Desk, gate: Gate, remote: str) -> Gate | None:
     """The gate as the remote archived it, if it did: a gate is never opened there a second time."""
-    from ..gates.archived import load_archived, settle_archived
+    from ..gates.history import load_archived, settle_archived
 
     settled = settle_archived(desk, remote, {gate.id: gate.tip})
     return load_archived(desk, gate.id) if gate.id in (*settled.gates, *settled.kept) else None

@@ -209,7 +209,7 @@ def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Syn
 
         bring_in(desk, done, sides, differing, fetched.before)
     if done.new or done.updated:
-        from ..gates.notices import tell_people
+        from ..gates.recording import tell_people
 
         tell_people(desk)
     return done, both_sides(desk, remote) if differing else sides

@@ -26,7 +26,7 @@ from ..context.desk import Desk
 from ..context.machine import host_name
 from ..errors import Failure, GateError
 from ..gates import agency
-from ..gates.lineage import followed
+from ..gates.work import followed
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
 from ..model.states import AWAITING
@@ -40,8 +40,7 @@ from ..text.display import one_line
 from .endings import FlowEnds, RunStops
 from .engine import Engine
 from .journal import folder_of
-from .lines import Doing
-from .terms import FlowTerms
+from .terms import Doing, FlowTerms
 
 if TYPE_CHECKING:
     from ..agents.agent import AgentOutcome

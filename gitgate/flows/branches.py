@@ -27,7 +27,7 @@ from ..record.runs import RunStep
 from .children import end_children
 from .endings import RunStops, StepFailed
 from .engine import Engine, current
-from .lines import BRANCH, STEP, Branch
+from .terms import BRANCH, STEP, Branch
 from .trees import BranchTrees
 
 T = TypeVar("T")

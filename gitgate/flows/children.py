@@ -18,9 +18,9 @@ from ..acts.askers import STEP, TERMS
 from ..agents.flow import RUN
 from ..context.desk import Desk
 from ..errors import Conflict, Failure, GateError, Usage
-from ..gates.archived import load_archived_run
+from ..gates.agency import began_here, note_begun
+from ..gates.history import load_archived_run
 from ..gates.leases import boottime
-from ..gates.starting import began_here, note_begun
 from ..model.states import AWAITING, STOPPING
 from ..record.runs import FLOW, STARTED, Run, RunEvent, RunStep, dump_run_event, run_id, words_of_error
 from ..store.git.refs import RUNS
@@ -42,8 +42,7 @@ from .endings import (
 )
 from .engine import Engine
 from .journal import HeldRun, RunTaken, begin_run, bring_run, folder_of, journals, load_run, take_run
-from .lines import BRANCH, Branch, Doing
-from .terms import FlowTerms
+from .terms import BRANCH, Branch, Doing, FlowTerms
 from .trees import desk_at, keep_all
 
 MOST_DEPTH = 8

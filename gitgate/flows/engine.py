@@ -53,8 +53,7 @@ from .endings import (
     through_json,
 )
 from .journal import HeldRun
-from .lines import BRANCH, STEP, Branch, Doing, called_at, plain_name
-from .terms import FlowTerms, ask_own, is_asked_by
+from .terms import BRANCH, STEP, Branch, Doing, FlowTerms, ask_own, called_at, is_asked_by, plain_name
 
 KEY_FOR = 10 * 365 * 86400
 """A key stands for its gate for the life of its run."""

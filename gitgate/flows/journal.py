@@ -46,10 +46,10 @@ from ..errors import (
     Usage,
 )
 from ..exchange.merging import counts_more
-from ..gates.archived import load_archived_run
+from ..gates.agency import folder_of_run, note_claim
+from ..gates.history import load_archived_run
 from ..gates.leases import boottime, load_lease, sightings, watch_lease
-from ..gates.notices import tell_people
-from ..gates.starting import folder_of_run, note_claim
+from ..gates.recording import tell_people
 from ..model import states
 from ..model.gate import Claim
 from ..model.lease import Lease, end_of, parse_lease

@@ -31,10 +31,9 @@ from .agents import run_agent
 from .children import has_children
 from .endings import FlowEnding, RunStuck, json_as_model, returned
 from .engine import Engine, current, need_engine
-from .handlers import OTHER, Handler, answering, is_other, shown_labels
 from .journal import take_run
 from .program import FlowFunction, Surroundings, begin_flow, called, play, within
-from .steps import do_step, noting
+from .steps import OTHER, Handler, answering, do_step, is_other, noting, shown_labels
 from .terms import terms_of
 
 RESERVED = ("input", "human_response", "approved")

@@ -27,8 +27,8 @@ from ..acts.askers import requester
 from ..acts.asking import AskWishes, take_work
 from ..context.desk import Desk
 from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
-from ..gates.notices import check_names
-from ..gates.starting import began_here, is_protected, note_begun, what_runs_it
+from ..gates.agency import began_here, is_protected, note_begun, what_runs_it
+from ..gates.recording import check_names
 from ..model.gate import Gate
 from ..model.states import AWAITING, STOPPING
 from ..policy.rules import protected_refs

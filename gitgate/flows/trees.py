@@ -22,9 +22,8 @@ from ..acts.asking import AskWishes, own_files, take_work
 from ..context.desk import Desk
 from ..context.machine import host_name
 from ..errors import Conflict, GateError
-from ..gates.lineage import on_its_branch, served_in, tie_commits
-from ..gates.starting import claims_here
-from ..gates.work import worktrees
+from ..gates.agency import claims_here
+from ..gates.work import on_its_branch, served_in, tie_commits, worktrees
 from ..model.gate import Work
 from ..model.states import file_name
 from ..questions.drafts import Draft, question
@@ -50,7 +49,7 @@ from .agents import RunStalled
 from .endings import RunStuck
 from .engine import Engine
 from .journal import HeldRun, folder_of
-from .lines import BRANCH, Branch
+from .terms import BRANCH, Branch
 
 KEPT = "refs/gitgate/+branches/"  # `+` is in no remote's folder there
 BRANCHES = "gitgate/"

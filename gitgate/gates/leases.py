@@ -342,7 +342,7 @@ def stalled(desk: Desk, summary: Summary) -> bool:
 
 def ignored(desk: Desk, gate: Gate) -> bool:
     """Whether nobody began with an answer, as far as we know: a clone knows what it was told when it last synced."""
-    from .starting import noted, unbegun
+    from .agency import noted, unbegun
 
     if not unbegun(gate):
         return False

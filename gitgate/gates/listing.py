@@ -173,7 +173,7 @@ def settled_summary(desk: Desk, summary: Summary) -> Summary:
 
 def archived(desk: Desk, chosen: Filter) -> list[Summary]:
     """The gates of the archive that a list of everything shows: their last commits carry the same trailers."""
-    from .archived import archived_tips
+    from .history import archived_tips
 
     still_open = desk.refs.under(OPEN)  # a fold that was cut short has archived a gate and not yet closed it
     tips = [(gate, tip) for gate, tip in archived_tips(desk) if OPEN + gate not in still_open]

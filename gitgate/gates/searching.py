@@ -111,7 +111,7 @@ def confirmed(
 
 def endings(desk: Desk) -> Iterator[Ending]:
     """Every gate, open ones first. One that is both open and archived is looked at where it is open."""
-    from .archived import archived_tips
+    from .history import archived_tips
 
     here = {ref.removeprefix(OPEN): tip for ref, tip in desk.refs.under(OPEN).items()}
     yield from (Ending(gate, tip, archived=False) for gate, tip in here.items() if is_id(gate))

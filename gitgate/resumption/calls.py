@@ -26,9 +26,9 @@ from ..errors import Conflict, Failure, GateError, RemoteUnreachable, StillWaiti
 from ..exchange.publishing import Published, publish, push_moves
 from ..exchange.syncing import bring_home
 from ..gates import agency
+from ..gates.agency import began_here
 from ..gates.leases import boottime, shared_at, stalled
 from ..gates.listing import due_runs
-from ..gates.starting import began_here
 from ..model.gate import Claim, Gate
 from ..model.states import RESUMING
 from ..runners import AnsweredGate, Order, Runner, find_runner

@@ -14,9 +14,8 @@ from ..context.targets import may_publish_work
 from ..document.values import dataclass, field, replace
 from ..errors import GateError, IllegalEvent, PushRefused
 from ..exchange.publishing import publish, push_moves
-from ..gates.lineage import before
 from ..gates.recording import record, reload
-from ..gates.work import bring_work, work_of
+from ..gates.work import before, bring_work, work_of
 from ..model import states
 from ..model.conversation import SessionRef
 from ..model.gate import Event, Gate, Remark

@@ -24,8 +24,7 @@ from ..document.values import dataclass, replace
 from ..errors import GateError, WorkFailed
 from ..gates import agency
 from ..gates.leases import shared_at
-from ..gates.lineage import took_place
-from ..gates.work import bring_work, made_by_us, run_of_work, work_of, worktrees
+from ..gates.work import bring_work, made_by_us, run_of_work, took_place, work_of, worktrees
 from ..model.conversation import SavedSession, SessionRef
 from ..model.gate import Gate, Work
 from ..policy import project as bylaws

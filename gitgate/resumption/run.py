@@ -19,9 +19,9 @@ from ..context.targets import may_publish_work
 from ..document.values import dataclass, field, replace
 from ..errors import GateError, LostRace, RemoteUnreachable, tells_of_full_disk
 from ..exchange.syncing import bring_home
-from ..gates import agency, lineage
+from ..gates import agency, work
+from ..gates.agency import CannotStart
 from ..gates.leases import boottime
-from ..gates.starting import CannotStart
 from ..gates.work import bring_work, made_by_us
 from ..model.conversation import SavedSession, SessionRef
 from ..model.gate import Claim, Gate, Outcome
@@ -264,7 +264,7 @@ def asked_before(desk: Desk, held: HeldClaim) -> list[Gate]:
         return []
     if held.remote is not None:
         bring_home(desk, held.remote)
-    return lineage.followers(desk, held.gate)
+    return work.followers(desk, held.gate)
 
 
 def only_record(errand: Errand, desk: Desk, renewer: Renewer, later: list[Gate], course: Course) -> Resumed:
@@ -385,7 +385,7 @@ def conclude(
     tell_ending(errand, ended)
     failed = outcome.result is AgentResult.FAILED
     again = outcome.result in (AgentResult.ASKED, AgentResult.DEFERRED)
-    later = lineage.followers(desk, gate, since=claimed_at(renewer.held))
+    later = work.followers(desk, gate, since=claimed_at(renewer.held))
     if failed and not later:
         reason, retry = outcome.reason or "it failed", outcome.retry
         told = told_at_the_end(desk, found, outcome, again=False)

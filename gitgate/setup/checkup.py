@@ -26,7 +26,7 @@ from ..context.targets import no_remote, remote_of, summaries
 from ..document import codec
 from ..document.values import Field, is_blank, nearest
 from ..errors import BadDocument, Failure, GateError
-from ..gates import agency, starting
+from ..gates import agency
 from ..gates.listing import with_stall
 from ..gates.work import worktrees
 from ..policy.rules import load_book, protected_refs
@@ -208,7 +208,7 @@ def modes(desk: Desk) -> Iterator[Finding]:
         words = f"{permissions.account_name(number)} left something in {me}'s way: {place}"
         yield Finding("modes", WRONG, words, f"sudo chown -R {me} {quote(str(state))}")
     if permissions.sharing(desk.settings.git).bits and desk.settings.flag("initialised"):
-        shut = [place for place in starting.needed_files() if not permissions.is_reachable(place)]
+        shut = [place for place in agency.needed_files() if not permissions.is_reachable(place)]
         if shut:
             words = f"other accounts cannot start git gate where it is installed: {shut[0]}"
             mend = f"install it where all can reach it, and there: {init}"
@@ -354,7 +354,7 @@ def consent(desk: Desk) -> Iterator[Finding]:
 
 def hook_findings(desk: Desk) -> Iterator[Finding]:
     init = "git gate init --server" if desk.repo.bare else "git gate init"
-    folder = starting.hooks_folder(desk.repo)
+    folder = agency.hooks_folder(desk.repo)
     if folder is None:
         words = "core.hooksPath leads out of this repository; its hooks are not ours to change"
         yield Finding(
@@ -362,8 +362,8 @@ def hook_findings(desk: Desk) -> Iterator[Finding]:
         )
         return
     needed = desk.settings.flag("initialised")
-    for name in starting.NAMES:
-        state = starting.state(folder, name)
+    for name in agency.NAMES:
+        state = agency.state(folder, name)
         if state == "current":
             yield Finding(f"hook {name}", GOOD, "in place")
         elif state == "old":

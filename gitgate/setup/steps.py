@@ -15,7 +15,7 @@ from ..context.desk import Desk
 from ..context.targets import remote_of
 from ..document.values import dataclass
 from ..errors import Failure, Usage
-from ..gates import starting
+from ..gates import agency
 from ..store.remote.remote import tracking_base
 from ..text.display import counted
 
@@ -136,22 +136,22 @@ def refspec(desk: Desk, remote: str) -> Step:
 
 
 def hooks(desk: Desk) -> list[Step]:
-    folder = starting.hooks_folder(desk.repo)
+    folder = agency.hooks_folder(desk.repo)
     if folder is None:
         return []
     means = {
         "pre-receive": "a push that would change or lose a gate is refused",
         "post-receive": "an answer that is pushed here resumes its agent",
     }
-    return [hook(desk, name, means[name]) for name in starting.NAMES]
+    return [hook(desk, name, means[name]) for name in agency.NAMES]
 
 
 def hook(desk: Desk, name: str, words: str) -> Step:
-    folder = starting.hooks_folder(desk.repo) or desk.repo.common_dir / "hooks"
-    state = starting.state(folder, name)
+    folder = agency.hooks_folder(desk.repo) or desk.repo.common_dir / "hooks"
+    state = agency.state(folder, name)
     if state == "foreign":
-        words += f"; the hook that is there runs first, as {name}{starting.BEFORE}"
-    return Step(f"hook {name}", words, state == "current", lambda: starting.install(folder, name))
+        words += f"; the hook that is there runs first, as {name}{agency.BEFORE}"
+    return Step(f"hook {name}", words, state == "current", lambda: agency.install(folder, name))
 
 
 def wrong_modes(desk: Desk) -> Iterator[Misfit]:
@@ -196,7 +196,7 @@ def known_step(desk: Desk) -> Step:
 def removal_steps(desk: Desk) -> list[Step]:
     """Everything that `init` did, undone; gates, sessions and settings of the person's own stay."""
     keys = ("initialised", "publishWork", "resumeHere", "server")
-    folder = starting.hooks_folder(desk.repo)
+    folder = agency.hooks_folder(desk.repo)
     found = [
         Step(
             f"config gitgate.{key}",
@@ -214,7 +214,7 @@ def removal_steps(desk: Desk) -> list[Step]:
         words = f"{REPLACE}/* can be pushed again"
         found.append(Step(f"config {HIDING}", words, False, drop(desk, HIDING, REPLACE)))
     if folder is not None:
-        found.extend(taken_away(folder, name) for name in starting.NAMES)
+        found.extend(taken_away(folder, name) for name in agency.NAMES)
     place, env = desk.repo.place, desk.settings.env
     gone = place not in machine.read_registry(env)
     found.append(Step("known repository", "forgotten", gone, lambda: machine.unregister(env, place)))
@@ -222,10 +222,10 @@ def removal_steps(desk: Desk) -> list[Step]:
 
 
 def taken_away(folder: Path, name: str) -> Step:
-    before = (folder / f"{name}{starting.BEFORE}").exists()
+    before = (folder / f"{name}{agency.BEFORE}").exists()
     words = "taken away; what was there before is back" if before else "taken away"
-    gone = not starting.is_ours(folder / name)
-    return Step(f"hook {name}", words, gone, lambda: starting.remove(folder, name))
+    gone = not agency.is_ours(folder / name)
+    return Step(f"hook {name}", words, gone, lambda: agency.remove(folder, name))
 
 
 def unset(desk: Desk, key: str) -> Callable[[], None]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..context.desk import Desk
 from ..context.targets import may_publish_work, remote_of, summaries
 from ..errors import GateError
-from ..gates.archived import prune_archived
+from ..gates.history import prune_archived
 from ..gates.listing import runs_here, settled_summary
 from ..model.gate import Gate
 from ..model.trailers import parse_trailers

@@ -19,7 +19,7 @@ from ..context.targets import may_publish_work, remote_of, summaries
 from ..document.values import dataclass, replace
 from ..errors import BrokenPolicy, Failure, GateError, LostRace
 from ..exchange.publishing import push_moves
-from ..gates.lineage import followed, note_served, served_in
+from ..gates.work import followed, note_served, served_in
 from ..policy.project import configures
 from ..policy.rules import SIGNERS, load_book, policy_remote, protected_refs
 from ..store.git import commits

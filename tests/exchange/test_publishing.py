@@ -18,7 +18,7 @@ from gitgate.errors import AmbiguousGate, Failure, PushRefused
 from gitgate.exchange import merging, publishing
 from gitgate.exchange.publishing import publish
 from gitgate.exchange.syncing import sync
-from gitgate.gates.archived import archived_gates, load_archived
+from gitgate.gates.history import archived_gates, load_archived
 from gitgate.gates.leases import stalled
 from gitgate.gates.listing import Filter, list_gates
 from gitgate.model.gate import Gate, Question

@@ -17,7 +17,7 @@ from gitgate.context.desk import Desk, open_desk
 from gitgate.errors import Conflict, Failure, IllegalEvent, RemoteUnreachable
 from gitgate.exchange.publishing import publish
 from gitgate.exchange.syncing import sync
-from gitgate.gates.archived import archived_gates, load_archived
+from gitgate.gates.history import archived_gates, load_archived
 from gitgate.model.gate import Gate, Option
 from gitgate.questions.base import Given
 from gitgate.questions.drafts import Draft, question

@@ -24,7 +24,7 @@ from gitgate.errors import Conflict
 from gitgate.flows import journal, program
 from gitgate.flows.branches import LOST
 from gitgate.flows.journal import HeldRun
-from gitgate.flows.lines import Branch
+from gitgate.flows.terms import Branch
 from gitgate.record.runs import Run
 from gitgate.store.git.objects import PlumbingObjects
 from gitgate.store.git.refs import Refs

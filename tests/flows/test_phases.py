@@ -16,7 +16,7 @@ from pydantic import BaseModel
 import gitgate
 from gitgate import Flow, Human, Phase
 from gitgate.errors import Usage
-from gitgate.flows import handlers
+from gitgate.flows import steps
 from gitgate.flows.endings import RunWaits
 from gitgate.record.runs import Run
 from support.flowing import Actors, FlowBench
@@ -298,10 +298,10 @@ def test_what_a_handler_said_counts_for_its_program_alone(repo: Clone, bench: Fl
     flow = Flow(Phase("first", human=Human("Go?")), name="f")
 
     def dies(engine: Any, gate: Any) -> None:
-        handlers.answering(gitgate.auto_approve())(engine, gate)
+        steps.answering(gitgate.auto_approve())(engine, gate)
         raise KeyboardInterrupt
 
-    for handler in (None, handlers.answering(people(True)[0])):
+    for handler in (None, steps.answering(people(True)[0])):
         with pytest.raises(KeyboardInterrupt):
             bench.begin(flow, "x", handler=dies)
         (run,) = {run_of(gate.id) for gate in gitgate.list(all=True) if gate.state == "answered"} - seen
@@ -478,7 +478,7 @@ def test_an_agent_is_not_asked_at_a_terminal(repo: Clone, monkeypatch: pytest.Mo
 
 def test_without_a_terminal_it_says_so(repo: Clone, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With what to do instead."""
-    monkeypatch.setattr(handlers, "TERMINAL", tmp_path / "none" / "tty")
+    monkeypatch.setattr(steps, "TERMINAL", tmp_path / "none" / "tty")
     with pytest.raises(Usage, match="needs a terminal"):
         Flow(Phase("a", human=Human("Go?"))).run("x", human=gitgate.cli_prompt())
 
@@ -502,7 +502,7 @@ def test_a_flow_of_phases_within_a_flow(bench: FlowBench) -> None:
     def outer(word: str) -> str:
         return str(inner(word).published)
 
-    handler = handlers.answering(gitgate.auto_approve())
+    handler = steps.answering(gitgate.auto_approve())
     assert bench.begin(outer, "it", handler=handler).value == "ALL OF IT"
 
 
@@ -513,12 +513,12 @@ def test_a_program_answers_no_checkpoint(bench: FlowBench) -> None:
     def pauses() -> bool:
         return bool(gitgate.pause("Go on?"))
 
-    assert bench.begin(pauses, handler=handlers.answering(gitgate.auto_approve())).value is False
+    assert bench.begin(pauses, handler=steps.answering(gitgate.auto_approve())).value is False
 
 
 def test_steps_have_their_phases_names(bench: FlowBench) -> None:
     """In the journal: what ran and what was asked, in order."""
-    handler = handlers.answering(gitgate.auto_approve())
+    handler = steps.answering(gitgate.auto_approve())
     ended = bench.begin(several(), "it", handler=handler)
     run: Run = bench.load(ended.id)
     assert run.order[""] == [

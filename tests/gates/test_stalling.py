@@ -9,10 +9,10 @@ from gitgate.acts.reporting import gate_status
 from gitgate.claims.claiming import claim, renew
 from gitgate.context.targets import summaries
 from gitgate.exchange.syncing import sync
+from gitgate.gates.agency import note_inability
 from gitgate.gates.leases import look_at_leases, sightings
 from gitgate.gates.listing import Filter, list_gates
 from gitgate.gates.recording import reload
-from gitgate.gates.starting import note_inability
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
 from support import PATIENCE

@@ -10,8 +10,8 @@ import pytest
 
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes, ask
+from gitgate.gates.history import GateFacts, Statistics, reckon, statistics
 from gitgate.gates.recording import reload
-from gitgate.gates.statistics import GateFacts, Statistics, reckon, statistics
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.base import Given
 from gitgate.questions.drafts import Draft

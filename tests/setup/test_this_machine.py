@@ -16,10 +16,17 @@ from gitgate.context import machine
 from gitgate.context.ancestry import is_agent
 from gitgate.context.machine import slot
 from gitgate.errors import Conflict, Failure, Usage
-from gitgate.gates import starting
-from gitgate.gates.agency import agent_settings, cannot_join, cannot_start, configured, current_session
+from gitgate.gates import agency
+from gitgate.gates.agency import (
+    agent_settings,
+    cannot_join,
+    cannot_start,
+    configured,
+    current_session,
+    foretold,
+    said_of_push,
+)
 from gitgate.gates.recording import reload
-from gitgate.gates.starting import foretold, said_of_push
 from gitgate.setup import workflows
 from support.resuming import Seat
 from support.testbed.command import COMMAND
@@ -82,17 +89,17 @@ def test_two_hooks_of_others(alone: Seat) -> None:
     for name in ("post-receive", "post-receive.before-git-gate"):
         alone.clone.write(f".git/hooks/{name}", f"#!/bin/sh\n# {name}\n", executable=True)
     with pytest.raises(Conflict, match="two foreign hooks"):
-        starting.install(folder, "post-receive")
-    starting.remove(folder, "post-receive")
+        agency.install(folder, "post-receive")
+    agency.remove(folder, "post-receive")
     assert (folder / "post-receive").read_text() == "#!/bin/sh\n# post-receive\n"
     assert (folder / "post-receive.before-git-gate").exists()
 
 
 def test_an_installation_that_lost_its_shims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How to get them back is said."""
-    monkeypatch.setattr(starting, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(agency, "PACKAGE", tmp_path / "package")
     with pytest.raises(Failure) as broken:
-        starting.shim("post-receive")
+        agency.shim("post-receive")
     assert broken.value.hint.startswith("pip install --force-reinstall")
 
 

@@ -18,7 +18,7 @@ import pytest
 from gitgate.context import targets
 from gitgate.context.desk import open_desk
 from gitgate.context.targets import all_summaries, how_many, summaries
-from gitgate.gates import listing, statistics
+from gitgate.gates import history, listing
 from gitgate.gates.listing import Filter
 from gitgate.model.gate import Gate
 from gitgate.record.headline import Summary
@@ -270,20 +270,20 @@ def test_figures_are_the_same(alone: Seat, clock: Clock, monkeypatch: pytest.Mon
         if number:
             say(alone, gate)
     monkeypatch.setattr(targets, "MANY", 10)
-    plain = statistics.statistics(alone.desk, by="agent")
+    plain = history.statistics(alone.desk, by="agent")
     monkeypatch.setattr(targets, "MANY", 2)
     for _ in range(2):
         desk = alone.desk
-        assert statistics.statistics(desk, by="agent") == plain
+        assert history.statistics(desk, by="agent") == plain
         desk.close()
     assert len(Index(place(alone), ZERO).known(RECORDS)) == 3
     desk = alone.desk
     desk.repo.git.records = None  # type: ignore[method-assign, assignment]
-    assert statistics.statistics(desk, by="agent") == plain
+    assert history.statistics(desk, by="agent") == plain
     clock.pass_by(10_000_000)
     fold_closed(alone.desk)
     desk = alone.desk
-    assert statistics.statistics(desk, by="agent") == plain
+    assert history.statistics(desk, by="agent") == plain
     assert sorted(listing.archived(desk, Filter(all=True))) == sorted(
         listing.archived(alone.desk, Filter(all=True))
     )
@@ -305,14 +305,14 @@ def test_half_a_record_is_not_kept(alone: Seat, tmp_path: Path) -> None:
         "-C", str(shallow), "fetch", "-q", "--depth=1", source, "refs/hitl/open/*:refs/hitl/open/*"
     )
     desk = open_desk(shallow, os.environ)
-    statistics.statistics(desk)
+    history.statistics(desk)
     desk.close()
     assert Index(desk.repo.index, ZERO).known(RECORDS) == {}
     alone.clone.git(
         "-C", str(shallow), "fetch", "-q", "--unshallow", source, "refs/hitl/open/*:refs/hitl/open/*"
     )
     desk = open_desk(shallow, os.environ)
-    assert statistics.statistics(desk) == statistics.statistics(alone.desk)
+    assert history.statistics(desk) == history.statistics(alone.desk)
     desk.close()
     assert len(Index(desk.repo.index, ZERO).known(RECORDS)) == 3
 

@@ -276,7 +276,7 @@ def is_there(folder: Path) -> bool:
 
 def deliver_resumed(screen: Screen, desk: Desk, forge: Forge, folder: Path, name: str) -> Resumed:
     from ...exchange.syncing import sync
-    from ...gates.lineage import before
+    from ...gates.work import before
     from ...resumption.run import conclude_apart
     from ...sharing.parcel import BadParcel, commits_of, open_parcel, outcome_in_parcel
     from ...store.git.commits import known_tips
@@ -583,7 +583,7 @@ def dispatch_command(screen: Screen, gate_id: str | None) -> int:
     git gate github dispatch 7k2f
     """
     from ...acts.reading import open_gate
-    from ...gates.starting import kept_back, stayed
+    from ...gates.agency import kept_back, stayed
     from ...surfaces.forge.proof import dispatch
 
     desk, forge = desk_and_forge(screen)

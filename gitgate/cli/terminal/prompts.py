@@ -535,7 +535,7 @@ def end_fork(screen: Screen) -> NoReturn:
 def tell_where(screen: Screen, desk: Desk, commit: str, flow: str) -> None:
     """Where a server could go on with the run, and will not: its code, with whatever is changed here, is not protected."""
     from ...context.targets import remote_of
-    from ...gates.starting import is_protected
+    from ...gates.agency import is_protected
 
     if remote_of(desk) is not None and not is_protected(desk, commit):
         screen.say(

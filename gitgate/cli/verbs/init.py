@@ -177,7 +177,7 @@ def tell_of_gates(screen: Screen, desk: Desk) -> None:
 
 
 def tell_of_hooks(screen: Screen, desk: Desk) -> None:
-    from ...gates.starting import hooks_folder
+    from ...gates.agency import hooks_folder
 
     if hooks_folder(desk.repo) is None:
         screen.warn(

@@ -316,7 +316,7 @@ def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
     """What acts on an answer that was pushed: a server's hook; a forge has none for gates, and is asked for a job."""
     if not on_forge(desk, done.published.remote):
         return hook_acts(desk, done)
-    from ...gates.starting import kept_back
+    from ...gates.agency import kept_back
 
     if kept_back(desk, [done.gate]):
         return no_job(desk, done.gate)

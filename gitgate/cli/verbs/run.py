@@ -473,9 +473,9 @@ def run_of(desk: Desk, given: str) -> Run:
 
 
 def details_of(desk: Desk, run: Run) -> dict[str, object]:
-    from ...flows import watching
+    from ...flows import checking
 
-    return watching.details_of(desk, run)
+    return checking.details_of(desk, run)
 
 
 def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> None:
@@ -517,7 +517,7 @@ def tree_run(screen: Screen, desk: Desk, given: str) -> None:
 
 def watch_run(screen: Screen, desk: Desk, given: str, seconds: float | None, *, going_on: bool) -> None:
     """What happens to a run, until it is over. `going_on`: as soon as its wait ends a process goes on with it."""
-    from ...flows.watching import TO_PROGRAMS, RunWatch
+    from ...flows.checking import TO_PROGRAMS, RunWatch
     from ...render.letter import trail_line
 
     def go_on(run: Run) -> None:
@@ -545,7 +545,7 @@ def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:
 
 def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
     """Each run of this clone, those that go on first; and those of the archive, where they are wanted."""
-    from ...flows.watching import asked_at
+    from ...flows.checking import asked_at
     from ...gates.listing import runs_here
     from ...render.runs import run_rows, run_shape
 
@@ -553,7 +553,7 @@ def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
     shapes = []
     every = runs_here(desk)
     if archived:
-        from ...gates.archived import archived_runs
+        from ...gates.history import archived_runs
 
         here = {
             said["Run"] for said in every
@@ -580,7 +580,7 @@ def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
 
 def directory_of(screen: Screen, desk: Desk, run: Run) -> Path | None:
     """Where the run was begun, if that was in this clone; whoever acts on an answer has chosen a directory already."""
-    from ...gates.starting import began_here
+    from ...gates.agency import began_here
 
     place = Path(run.started.text("directory") or ".")
     if screen.directory or screen.env.get("GITGATE_GATE") or not began_here(desk, run.id):

@@ -233,8 +233,8 @@ def tree_command(screen: Screen, gate_id: str | None, all_: bool) -> None:
     git gate tree RUN
     """
     from ...context.targets import is_run
-    from ...gates.lineage import families
     from ...gates.listing import Filter, by_branch, list_gates
+    from ...gates.work import families
     from ...render.table import tree_lines
 
     desk = screen.desk()
@@ -421,7 +421,7 @@ def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
 def is_anybody_told(desk: Desk) -> bool:
     """Whether somebody at this machine hears of it by itself; a job's machine has nobody to sit there."""
     from ...context.machine import attentive_ones
-    from ...gates.notices import is_told_of
+    from ...gates.recording import is_told_of
 
     return desk.settings.in_ci or is_told_of(desk) or bool(attentive_ones(desk))
 

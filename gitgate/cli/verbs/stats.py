@@ -12,7 +12,7 @@ from ...errors import Usage
 from ..terminal.screen import Screen, verb
 
 if TYPE_CHECKING:
-    from ...gates.statistics import Figures, Statistics
+    from ...gates.history import Figures, Statistics
 
 BAR = 24
 # OpenMetrics: the name of each figure, and what it is.
@@ -54,7 +54,7 @@ def stats_command(screen: Screen, since: str | None, by: str | None, form: str) 
     git gate stats --since 2030-01-31 --by person --json
     git gate stats --format openmetrics
     """
-    from ...gates.statistics import statistics
+    from ...gates.history import statistics
 
     desk = screen.desk()
     screen.as_json = screen.as_json or form == "json"

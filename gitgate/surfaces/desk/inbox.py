@@ -13,8 +13,8 @@ from ...acts.reporting import Known, agent_line, roster
 from ...context.desk import Desk
 from ...context.machine import everyone_here, repositories
 from ...errors import GateError
+from ...flows.checking import asked_at, details_of
 from ...flows.journal import find_run
-from ...flows.watching import asked_at, details_of
 from ...gates.listing import Filter, list_gates, own_word_last, runs_here
 from ...model.gate import Gate
 from ...record.headline import Summary, by_pressure

@@ -14,9 +14,9 @@ from ...context.targets import remote_of, summaries
 from ...errors import BadAnswer, GateError
 from ...exchange.publishing import publish
 from ...exchange.syncing import sync
+from ...gates.agency import began_here, kept_back, stayed
 from ...gates.listing import due_runs
 from ...gates.recording import DAY, act, judged_at
-from ...gates.starting import began_here, kept_back, stayed
 from ...model.gate import Gate
 from ...store.git.refs import SESSIONS
 from ...text.times import format_time, parse_time

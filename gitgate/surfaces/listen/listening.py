@@ -317,7 +317,7 @@ class QuestionListener:
 
 def gate_now(desk: Desk, gate: str) -> Gate | None:
     """As it stands, closed and folded away or not; None where nobody can tell."""
-    from ...gates.archived import load_archived
+    from ...gates.history import load_archived
 
     with contextlib.suppress(GateError):
         try:

@@ -16,7 +16,7 @@ from ...config import BY_NAME, FILE, OF_NOTIFY, TRUE, close_name, misfit
 from ...context.desk import Desk
 from ...document.values import Field, may_have
 from ...errors import BadDocument, GateError
-from ...gates.notices import NAMED, usual_name
+from ...gates.recording import NAMED, usual_name
 from ...policy.rules import protected_refs
 from ...store.git.objects import Protected, read_protected
 from ...store.git.repository import machine_values

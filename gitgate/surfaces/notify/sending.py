@@ -16,8 +16,7 @@ from ...context.desk import Desk, open_desk
 from ...context.targets import summaries
 from ...errors import GateError
 from ...gates.listing import overdue, runs_here, settled_summary
-from ...gates.notices import is_told_of
-from ...gates.recording import reload
+from ...gates.recording import is_told_of, reload
 from ...model.gate import Gate
 from ...model.states import AWAITING, FAILED, RESUMED, run_status
 from ...policy.rules import Book, load_book

@@ -13,8 +13,8 @@ from ...acts.reporting import events_of_all
 from ...context.desk import Desk
 from ...context.desk import open_desk as opened
 from ...errors import GateError, UnknownGate
+from ...flows.checking import asked_at, details_of
 from ...flows.journal import find_run
-from ...flows.watching import asked_at, details_of
 from ...gates.listing import Filter, list_gates, own_word_last, runs_here
 from ...gates.work import diff_of
 from ...model.gate import Gate, Question

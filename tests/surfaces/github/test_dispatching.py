@@ -13,7 +13,7 @@ from gitgate.acts.reading import open_gate
 from gitgate.context.desk import open_desk
 from gitgate.context.targets import read_address
 from gitgate.errors import Failure
-from gitgate.gates.starting import kept_back
+from gitgate.gates.agency import kept_back
 from gitgate.runners.github import ssh_host
 from gitgate.surfaces.forge.hosts.connect import ForgePlace, connect, find_place, find_token
 from support.forges.standin import Fault

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.gates import notices
+from gitgate.gates import recording
 from gitgate.surfaces.notify.sending import SendingResult, messenger_of
 from support.resuming import Seat
 
@@ -75,7 +75,7 @@ def listener() -> Iterator[Listener]:
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """No sender is started by itself; where one would have been is listed."""
     wanted: list[Path] = []
-    monkeypatch.setattr(notices, "start_sender", lambda place, _env, _log: wanted.append(place))
+    monkeypatch.setattr(recording, "start_sender", lambda place, _env, _log: wanted.append(place))
     return wanted
 
 

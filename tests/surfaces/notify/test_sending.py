@@ -20,7 +20,7 @@ import pytest
 from gitgate.acts.asking import AskWishes, ask
 from gitgate.acts.remarks import edit, stop
 from gitgate.exchange.syncing import sync
-from gitgate.gates.notices import is_told_of
+from gitgate.gates.recording import is_told_of
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
 from gitgate.surfaces.notify.outbox import GIVEN_UP_AFTER, Outbox, open_outbox, outbox_folder, pause_after

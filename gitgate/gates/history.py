@@ -1,9 +1,4 @@
-"""Gates: how many wait, how long people take, who answers through what, and what comes of it. From Git alone.
-
-What waits is told by its tip, as for a list. Of the others the commits are read, by one git process: each says which event
-it is, when it was and whose. As in a list the messages count, not the folded records; `verify` says where they differ. Of
-many, the index has what was reckoned of each record before: by the commit that it ends at, it is always the same.
-"""
+"""Gates: what is over: gates and runs in the archive, read again; and how many there were, how long people took, and what came of them."""
 
 from __future__ import annotations
 
@@ -12,12 +7,114 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
 from ..context.targets import all_summaries, pays
-from ..errors import GateError
+from ..document.values import replace
+from ..errors import AmbiguousGate, GateError
+from ..model.gate import Answer, Gate
 from ..model.states import AWAITING, is_id
+from ..record.events import counted_entry
+from ..store.records import archive, closing
+from ..store.records.records import NOBODY, Signature
 from ..text import times
+
+if TYPE_CHECKING:
+    from ..record.runs import Run
+
+# Gates and runs in the archive, read again, and told apart from those that are only gone.
+
+
+def prune_archived(desk: Desk) -> None:
+    """What lies beside gates that are archived, and is kept elsewhere or worth nothing, goes."""
+    closing.prune(desk.repo, lambda gate, tip: not has_partial_work(desk, gate, tip))
+
+
+def has_partial_work(desk: Desk, gate: str, tip: str) -> bool:
+    """Whether its work is more than the commit that the agent stood on; what cannot be read is kept."""
+    try:
+        return desk.records.load(gate, tip).opened.work.changed
+    except GateError:
+        return True
+
+
+def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> closing.Folded:
+    """Which of these gates, open here and not there, the remote has archived, with why one is still open here."""
+    by = Signature(desk.settings.identity() or NOBODY, desk.at)
+    result = closing.settle(desk.repo, remote, absent, by=by, timeout=desk.network_timeout)
+    if result.gates:
+        prune_archived(desk)
+    return result
+
+
+def load_archived(desk: Desk, prefix: str) -> Gate | None:
+    """The archived gate that `prefix` names, from any month's archive, ours or a remote's."""
+    one = the_archived(desk, prefix)
+    return with_late(desk, desk.records.load(one.id, one.tip), one.late) if one and one.tip else None
+
+
+def load_archived_run(desk: Desk, prefix: str) -> Run | None:
+    """The archived run that `prefix` names."""
+    one = the_archived(desk, prefix, runs=True)
+    if one is None or not one.tip:
+        return None
+    from ..store.records.journal import Journals
+
+    return Journals(desk.repo, desk.records).load(one.id, one.tip)
+
+
+def the_archived(desk: Desk, prefix: str, *, runs: bool = False) -> archive.ArchivedGate | None:
+    found = archive.archived_ids(desk.repo, prefix, runs=runs)
+    if len(found) > 1:
+        raise AmbiguousGate(f"{prefix} could be {', '.join(found[:8])}", hint="type more of the id")
+    there = archive.find_archived(desk.repo, archive.shelves(desk.repo), found)
+    return there[found[0]] if there else None
+
+
+def with_late(desk: Desk, gate: Gate, tips: tuple[str, ...]) -> Gate:
+    """With the answers that came when it was in the archive already: they change nothing, but somebody gave them."""
+    said = [entry.event for entry in gate.history]
+    late = []
+    for tip in tips:
+        try:
+            entries = desk.records.load(gate.id, tip).history
+        except GateError as broken:
+            desk.progress(f"{gate.id}: what came late cannot be read: {broken.message}")
+            continue
+        for entry in entries:
+            if isinstance(entry.event, Answer) and entry.event not in said:
+                said.append(entry.event)
+                late.append(counted_entry(entry, entry.event))
+    return replace(gate, late=(*gate.late, *late))
+
+
+def archived_gates(desk: Desk) -> Iterator[Gate]:
+    """Every archived gate. One whose record is broken is reported and left out."""
+    for one in archive.listing(desk.repo):
+        try:
+            yield desk.records.load(one.id, one.tip)
+        except GateError as broken:
+            desk.progress(f"{one.id}: {broken.message}")
+
+
+def archived_tips(desk: Desk) -> Iterator[tuple[str, str]]:
+    """(id, tip) of every archived gate, for whoever checks them all."""
+    return ((one.id, one.tip) for one in archive.listing(desk.repo))
+
+
+def archived_runs(desk: Desk) -> Iterator[tuple[str, str]]:
+    """(id, tip) of every archived run."""
+    return ((one.id, one.tip) for one in archive.listing_of_runs(desk.repo))
+
+
+# How many wait, how long people take, who answers through what, and what comes of it. From Git alone.
+#
+# What waits is told by its tip, as for a list. Of the others the commits are read, by one git process:
+# each says which event it is, when it was and whose. As in a list the messages count, not the folded
+# records; `verify` says where they differ. Of many, the index has what was reckoned of each record
+# before: by the commit that it ends at, it is always the same.
+
 
 # One commit: its id, its parents, when it was written and by whom, and the message.
 FORMAT = "--format=tformat:%H%x09%P%x09%at%x09%an <%ae>%n%B%x00"
@@ -93,7 +190,6 @@ def statistics(desk: Desk, since: float = 0.0, by: str = "") -> Statistics:
 
 
 def facts(desk: Desk) -> list[GateFacts]:
-    from .archived import archived_tips
 
     found: list[GateFacts] = []
     tips: dict[str, str] = {}
