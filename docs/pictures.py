@@ -28,7 +28,7 @@ from gitgate.gates.recording import reload
 from gitgate.gates.work import diff_of
 from gitgate.model.gate import Gate
 from gitgate.surfaces.forge.comment import View, outcome_note, render
-from gitgate.surfaces.forge.telling import whose_reply
+from gitgate.surfaces.forge.words import whose_reply
 
 DOCS = Path(__file__).parent
 COMMAND = Path(sys.executable).parent / "git-gate"

@@ -24,10 +24,10 @@ from gitgate.record import events as documents
 from gitgate.sharing import pushers
 from gitgate.store.git import objects
 from gitgate.store.work import saved
-from gitgate.surfaces.agent_hooks import event as hook_event
+from gitgate.surfaces.agent_hooks import tools as hook_event
 from gitgate.surfaces.forge import comment
 from gitgate.surfaces.forge import reply as replies
-from gitgate.surfaces.forge.hosts import events
+from gitgate.surfaces.forge.hosts import forge
 from gitgate.text import shell
 
 ADA = "Ada <ada@example.org>"
@@ -229,7 +229,7 @@ def reply(data: bytes) -> None:
 
 def webhook(data: bytes) -> None:
     """A forge's event."""
-    events.parse_event(data)
+    forge.parse_event(data)
 
 
 def session(data: bytes) -> None:

@@ -406,7 +406,7 @@ def test_words_that_are_written_a_moment_late(
     agent: Agent, cli: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The hook may be started before the call, and what was said before it, are in the transcript."""
-    monkeypatch.setattr("gitgate.surfaces.agent_hooks.event.TRANSCRIPT_TIMEOUT", PATIENCE)
+    monkeypatch.setattr("gitgate.surfaces.agent_hooks.tools.TRANSCRIPT_TIMEOUT", PATIENCE)
     call = new_call()
     transcript = Path(agent.event("Stop")["transcript_path"])
     transcript.parent.mkdir(parents=True, exist_ok=True)

@@ -48,7 +48,7 @@ def summarise(screen: Screen, desk: Desk, forge: Forge) -> None:
     if not screen.env.get(SUMMARY):
         return
     from ...gates.listing import Filter, list_gates
-    from ...surfaces.forge.telling import span
+    from ...surfaces.forge.words import span
 
     lines = [
         f"- **{one.state}** {one.id} {span(one.title, 100)} by {span(one.agent, 60)}"
@@ -184,7 +184,7 @@ def job_event(screen: Screen) -> dict[str, object]:
 def accounts_behind_job(screen: Screen) -> tuple[str, ...]:
     """The accounts that started this job; nobody's where it is none of Actions'."""
     from ...setup.claude import in_job
-    from ...surfaces.forge.hosts.events import started_by
+    from ...surfaces.forge.hosts.forge import started_by
 
     return started_by(screen.env, job_event(screen)) if in_job(screen.env) else ()
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ...context.desk import Desk
     from ...context.logins import Logins
-    from ...surfaces.forge.hosts.events import Commented, Dispatched
+    from ...surfaces.forge.hosts.forge import Commented, Dispatched
     from ...surfaces.forge.hosts.web import Known
     from ...surfaces.forge.webhook import Receiver
     from ...surfaces.web.guarding import WebAddress, WebProxies
@@ -211,7 +211,7 @@ class Office:
 
     def take(self, desk: Desk, event: Commented | Dispatched) -> None:
         from ...surfaces.forge.hosts.connect import connect
-        from ...surfaces.forge.hosts.events import Commented
+        from ...surfaces.forge.hosts.forge import Commented
         from ...surfaces.forge.sweeping import hear
         from .steps import fetch_gates
 

@@ -25,7 +25,7 @@ from .resume import known
 if TYPE_CHECKING:
     from ...config import Settings
     from ...context.machine import Attentive
-    from ...surfaces.desk.deciding import CommandResult, GateCommand
+    from ...surfaces.desk.inbox import CommandResult, GateCommand
     from ...surfaces.desk.services import DeskWorld
     from ...surfaces.listen.listening import ListenedRepository
 
@@ -74,7 +74,7 @@ def open_it(screen: Screen) -> int:
 
 def sent(screen: Screen, world: DeskWorld, command: GateCommand) -> CommandResult:
     """What was decided and could still have been taken back: whoever left has decided."""
-    from ...surfaces.desk.deciding import run_gate_command
+    from ...surfaces.desk.inbox import run_gate_command
 
     with suppress(OSError):  # the terminal may be gone
         screen.say(f"sending: {command.shown(there=command.place != world.here)}")
@@ -389,7 +389,7 @@ def send_away(other: Attentive | None) -> None:
 
 def show_here(screen: Screen, args: tuple[str, ...]) -> int:
     """A window of our own: reads what it shows, and prints what was done with it."""
-    from ...surfaces.listen.window import show_window
+    from ...surfaces.listen.dialogs import show_window
 
     del screen, args
     click.echo(json.dumps(show_window(json.loads(sys.stdin.buffer.read()))))

@@ -234,7 +234,7 @@ def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
 
     from ...setup.checkup import WRONG, examine
     from ...surfaces.forge.checkup import examine_github
-    from ...surfaces.notify.checkup import examine_addresses
+    from ...surfaces.notify.outbox import examine_addresses
     from ...text.display import hang, one_line
 
     desk = screen.desk()

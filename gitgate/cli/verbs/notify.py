@@ -37,7 +37,7 @@ def notify_command(screen: Screen) -> int:
     if ctx.invoked_subcommand is not None:
         return exits.DONE
     from ...surfaces.notify.addresses import load_addresses
-    from ...surfaces.notify.checkup import states_here
+    from ...surfaces.notify.outbox import states_here
 
     desk = screen.desk()
     book = load_addresses(desk)

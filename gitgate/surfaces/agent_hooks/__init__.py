@@ -17,8 +17,8 @@ from ...errors import GateError, NotARepository
 from ...model.conversation import SessionRef
 from ...questions.calls import ASK_TOOL
 from ...text import shell
-from . import before
-from .event import NOTHING, HookEvent, HookReply, last_words, read_event
+from . import tools
+from .tools import NOTHING, HookEvent, HookReply, last_words, read_event
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
@@ -162,7 +162,7 @@ def share(event: HookEvent, gates: list[str]) -> None:
 
 
 HOOKS: dict[str, Callable[[HookEvent], HookReply]] = {
-    "claude-pre-tool-use": before.pre_tool_use,
+    "claude-pre-tool-use": tools.pre_tool_use,
     "claude-post-tool-use": post_tool_use,
     "claude-stop": run_stopped,
     "claude-session-end": session_end,
@@ -183,5 +183,5 @@ def run_hook(name: str, raw: bytes, env: Mapping[str, str], cwd: Path) -> HookRe
     except Exception as bug:  # noqa: BLE001 - the program goes on as if the hook had said yes
         words = f"a bug in git gate: {type(bug).__name__}: {bug}"
     if name == BEFORE:
-        return before.deny(f"git gate cannot tell whether this call may be made, so it is not: {words}")
+        return tools.deny(f"git gate cannot tell whether this call may be made, so it is not: {words}")
     return HookReply(json.dumps({"systemMessage": f"git gate: {words}"}))

@@ -13,13 +13,12 @@ from ...errors import GateError
 from ...model.gate import Gate
 from ...model.states import ANSWERED, AWAITING
 from ...text.display import clip
-from .acting import GateScreen
-from .deciding import GateCommand
-from .inbox import VIEWS, GateOnScreen, InboxRow, read_gate, read_run
+from .inbox import VIEWS, GateCommand, GateOnScreen, InboxRow, read_gate, read_run
 from .services import DeskServices
 from .widgets import (
     ON_LETTER,
     ON_LIST,
+    GateScreen,
     LinesView,
     PickList,
     bindings_of,

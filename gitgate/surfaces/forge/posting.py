@@ -22,7 +22,7 @@ from ...record.headline import Summary, message, summary_of
 from ...resumption.place import Course
 from ...sharing.branches import Pushed, tip_there
 from ...store.git.commits import is_ancestor
-from . import telling
+from . import words as telling
 from .comment import (
     LOGIN,
     MOST_SAID,
@@ -30,16 +30,15 @@ from .comment import (
     View,
     called_in,
     outcome_note,
+    page_of,
     read_mark,
     render,
     told_last,
     unasked_in,
 )
-from .hosts.events import MOST_NUMBER
-from .hosts.forge import BEGIN, CheckPage, Comment, Forge, PullRequest, Thread, logins
+from .hosts.forge import BEGIN, MOST_NUMBER, CheckPage, Comment, Forge, PullRequest, Thread, logins
 from .hosts.web import ForgeFailed, Unclear
-from .page import page_of
-from .telling import logins_of, takes_plain, whose_reply
+from .words import logins_of, takes_plain, whose_reply
 
 OPEN_STATES = frozenset(("awaiting", "answered", "resuming"))
 SAD_STATES = frozenset(("failed", "stopped", "expired", "broken"))

@@ -19,11 +19,10 @@ from ...policy.rules import load_book
 from ...questions.answers import read_answer
 from ...setup.workflows import ANSWERS
 from ...text.times import parse_time
-from . import telling
+from . import words
 from .accept import answered_by, evidence_of, person_of, plain_word, shown_before
 from .hosts.connect import KINDS, find_place, find_token, forge_at, way_to_token
-from .hosts.events import Dispatched
-from .hosts.forge import COMMIT, DIFF, Comment, Forge
+from .hosts.forge import COMMIT, DIFF, Comment, Dispatched, Forge
 from .posting import Board, load_board
 from .reply import parse_reply, read_reply
 
@@ -120,7 +119,7 @@ def folded(word: object) -> str:
 def against_words(desk: Desk, forge: Forge, gate: Gate, said: Answer, comment: Comment) -> str:
     """Whether the comment, read again as it was when it was taken, is this answer to this gate."""
     board = load_board(forge, comment.thread)
-    if board.says(telling.about(comment)):
+    if board.says(words.about(comment)):
         return "the comment was refused, and its author told so"
     try:
         reply = parse_reply(comment.body, shown_before(board, comment))

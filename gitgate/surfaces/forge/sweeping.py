@@ -20,10 +20,20 @@ from ...gates.recording import DAY, act, judged_at
 from ...model.gate import Gate
 from ...store.git.refs import SESSIONS
 from ...text.times import format_time, parse_time
-from . import telling
+from . import words as telling
 from .accept import Accepted, accept_comment, alone, is_meant, is_taken, shown_before
-from .hosts.events import LATER, NO_REPLY, final, is_of_thread, may_only_read, nobodys, queued_in
-from .hosts.forge import Comment, Forge, Thread
+from .hosts.forge import (
+    LATER,
+    NO_REPLY,
+    Comment,
+    Forge,
+    Thread,
+    final,
+    is_of_thread,
+    may_only_read,
+    nobodys,
+    queued_in,
+)
 from .hosts.web import ForgeFailed
 from .posting import (
     Board,

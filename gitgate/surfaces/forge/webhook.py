@@ -25,8 +25,7 @@ from ...errors import Failure, GateError, Usage
 from ...record.headline import Summary
 from ...store.git.permissions import private_folder
 from ...text.display import one_line
-from .hosts.events import Commented, Dispatched, parse_event
-from .hosts.forge import GITHUBS_HOOKS, Hooks
+from .hosts.forge import GITHUBS_HOOKS, Commented, Dispatched, Hooks, parse_event
 
 MOST = 500
 HEADERS = {

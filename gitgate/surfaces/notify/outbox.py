@@ -1,8 +1,4 @@
-"""Surfaces: what is to be sent and what was, so that each is sent once, whoever sends it and however often they are killed.
-
-A clone's is the person's on this machine: several clones of one repository tell of a gate once. A server's is beside its
-refs, for all accounts that push to it. It holds ids, events and digests of addresses; no words of a gate, and no address.
-"""
+"""Surfaces: what is to be sent and what was, so that each is sent once; and whether those who want to hear of gates can be told from here."""
 
 from __future__ import annotations
 
@@ -16,13 +12,23 @@ from typing import TYPE_CHECKING
 
 from ...context.desk import Desk
 from ...context.machine import state_home
-from ...errors import Failure
+from ...errors import Failure, GateError
+from ...setup.checkup import GOOD, MISSING, WRONG, Finding
 from ...store.git.permissions import Sharing, private_folder, sharing
-from .addresses import is_server
+from ...text import times
+from .addresses import Recipient, is_server, load_addresses
 from .events import Occasion, message_id
 
 if TYPE_CHECKING:
     import sqlite3
+
+# What is to be sent and what was, so that each is sent once, whoever sends it and however often they are
+# killed.
+#
+# A clone's is the person's on this machine: several clones of one repository tell of a gate once. A
+# server's is beside its refs, for all accounts that push to it. It holds ids, events and digests of
+# addresses; no words of a gate, and no address.
+
 
 FOLDER = "outbox"
 SHARED_FOLDER = "gitgate-outbox"
@@ -318,3 +324,54 @@ def usable(place: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as broken:
         hint = f"make it writable; where it is damaged, move it away: mv {place} {place}.damaged"
         raise Failure(f"the outbox {place} cannot be used: {broken}", hint=hint) from broken
+
+
+# Whether those who want to hear of gates can be told from here. Nobody is told anything by looking.
+
+
+TRY = "git gate notify test"
+
+
+def examine_addresses(desk: Desk) -> Iterator[Finding]:
+    """Each address, and what stands where one was expected."""
+    try:
+        book = load_addresses(desk)
+        states = states_here(desk)
+    except (GateError, OSError) as trouble:
+        yield Finding("notify", WRONG, str(trouble), "git config --get-all gitgate.notify")
+        return
+    for wrong in book.unusable:
+        yield Finding("notify", WRONG, wrong.words, wrong.mend)
+    for one in book.recipients:
+        yield examine_one(desk, one, states.get(one.digest, AddressState()))
+    for one in book.elsewhere:
+        words = f"{one.name} ({one.shown}) is told by the server; {one.source} names it"
+        yield Finding("notify", GOOD, words)
+    if is_server(desk) and not book.recipients and not book.unusable:
+        words = "nobody is told of a gate that is pushed here"
+        yield Finding("notify", MISSING, words, "git config --add gitgate.notify 'webhook https://…'")
+
+
+def states_here(desk: Desk) -> dict[str, AddressState]:
+    """How the addresses have answered; nothing is made where nothing was ever sent."""
+    if not (outbox_folder(desk)[0] / FILE).exists():
+        return {}
+    outbox = open_outbox(desk)
+    try:
+        with usable(outbox.folder / FILE):
+            return dict(outbox.states())
+    finally:
+        outbox.close()
+
+
+def examine_one(desk: Desk, one: Recipient, state: AddressState) -> Finding:
+    why = one.channel.lacks(one.target)
+    if why:
+        return Finding("notify", WRONG, f"{one.name}: {why}", TRY)
+    if one.channel.kind == "desktop" and is_server(desk):
+        words = f"{one.name}: nobody sits before this server's desktop"
+        return Finding("notify", WRONG, words, "git config --unset-all gitgate.notify desktop")
+    if state.failures:
+        waits = f"{state.waiting} wait, until {times.format_time(state.until)}"
+        return Finding("notify", WRONG, f"{one.name}: {state.said}; {waits}", f"{TRY} {one.name}")
+    return Finding("notify", GOOD, f"{one.name} ({one.shown}) is told of gates, by {one.source}")

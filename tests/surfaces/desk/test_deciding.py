@@ -16,8 +16,8 @@ from gitgate.errors import GateError, Usage
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate
 from gitgate.store.git.programs import run_beside
-from gitgate.surfaces.desk import deciding
-from gitgate.surfaces.desk.deciding import DecisionQueue, GateCommand
+from gitgate.surfaces.desk import inbox
+from gitgate.surfaces.desk.inbox import DecisionQueue, GateCommand
 from gitgate.surfaces.desk.widgets import ON_LETTER, ON_LIST, hint_line, key_lines, read_keys
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -52,12 +52,12 @@ class Asked:
 def test_a_key_is_bound_to_what_was_shown(asked: Asked) -> None:
     """The commit of the gate goes along; what is shown at the bottom is what a person would type."""
     gate = asked("Deploy?", "--type", "approval")
-    yes = deciding.approving(PLACE, gate, yes=True)
+    yes = inbox.approving(PLACE, gate, yes=True)
     assert yes.words == ("respond", gate.id[:6], "--approve", "--seen", gate.tip, "--via", "desk")
     assert yes.shown(there=False) == f"git gate respond {gate.id[:6]} --approve"
     assert yes.shown(there=True) == f"git gate -C /somewhere/here respond {gate.id[:6]} --approve"
-    assert deciding.approving(PLACE, gate, yes=False, amend=True).words[2:4] == ("--reject", "--amend")
-    stop = deciding.stopping(PLACE, gate.id, "--seen")
+    assert inbox.approving(PLACE, gate, yes=False, amend=True).words[2:4] == ("--reject", "--amend")
+    stop = inbox.stopping(PLACE, gate.id, "--seen")
     assert stop.words[-2:] == ("--via", "desk")
     assert stop.shown(there=False) == f"git gate stop {gate.id[:6]} --reason --seen"
 
@@ -65,32 +65,32 @@ def test_a_key_is_bound_to_what_was_shown(asked: Asked) -> None:
 def test_a_digit_is_the_option_at_that_place(asked: Asked) -> None:
     """By its label, also where that looks like something else; yes and no have their keys."""
     gate = asked("Which?", "-o", "Postgres", "-o", "--none", "-o", "@home", "-o", "1")
-    shown = [deciding.choosing(PLACE, gate, number).words[2:-4] for number in (1, 2, 3, 4)]
+    shown = [inbox.choosing(PLACE, gate, number).words[2:-4] for number in (1, 2, 3, 4)]
     assert shown == [("Postgres",), ("-a", "answer=--none"), ("-a", "answer=@home"), ("1",)]
     with pytest.raises(Usage, match="has options 1 to 4"):
-        deciding.choosing(PLACE, gate, 5)
+        inbox.choosing(PLACE, gate, 5)
     with pytest.raises(Usage, match="a approves, r rejects"):
-        deciding.choosing(PLACE, asked("Deploy?", "--type", "approval"), 1)
+        inbox.choosing(PLACE, asked("Deploy?", "--type", "approval"), 1)
     with pytest.raises(Usage, match="has no options; e answers it"):
-        deciding.choosing(PLACE, asked("Why?"), 1)
+        inbox.choosing(PLACE, asked("Why?"), 1)
 
 
 def test_what_does_not_fit_is_refused_at_once(asked: Asked) -> None:
     """Nothing waits to be sent that the command would refuse."""
     choice = asked("Which?", "-o", "Postgres", "-o", "SQLite", "--no-other")
     with pytest.raises(GateError):
-        deciding.approving(PLACE, choice, yes=True)
+        inbox.approving(PLACE, choice, yes=True)
     with pytest.raises(GateError):
-        deciding.saying(PLACE, choice, "MySQL")
+        inbox.saying(PLACE, choice, "MySQL")
     with pytest.raises(GateError):
-        deciding.saying(PLACE, asked("Deploy?", "--type", "approval"), "perhaps")
+        inbox.saying(PLACE, asked("Deploy?", "--type", "approval"), "perhaps")
 
 
 def test_a_line_is_an_option_or_own_words(asked: Asked) -> None:
     gate = asked("Which?", "-o", "Postgres", "-o", "SQLite")
-    assert deciding.saying(PLACE, gate, "sql").words[2] == "sql"
-    assert deciding.saying(PLACE, gate, "MySQL").words[2:4] == ("--other", "MySQL")
-    assert deciding.saying(PLACE, asked("Why?"), "-because").words[2:4] == ("-a", "answer=-because")
+    assert inbox.saying(PLACE, gate, "sql").words[2] == "sql"
+    assert inbox.saying(PLACE, gate, "MySQL").words[2:4] == ("--other", "MySQL")
+    assert inbox.saying(PLACE, asked("Why?"), "-because").words[2:4] == ("-a", "answer=-because")
 
 
 def test_several_questions_are_answered_in_the_editor(asked: Asked, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_several_questions_are_answered_in_the_editor(asked: Asked, tmp_path: Pa
     file.write_text('{"questions": [{"key": "a", "prompt": "A?"}, {"key": "b", "prompt": "B?"}]}')
     gate = asked("--file", str(file))
     with pytest.raises(Usage, match="2 questions at once: e answers them"):
-        deciding.approving(PLACE, gate, yes=True)
+        inbox.approving(PLACE, gate, yes=True)
 
 
 class Ticking:
@@ -142,15 +142,15 @@ def test_a_stale_decision_is_refused_and_a_fresh_one_recorded(asked: Asked) -> N
     """Whose terms changed after it was shown is refused with exit 6, and still waits."""
     gate = asked("Deploy?", "--type", "approval")
     place = asked.repo.path
-    old = deciding.approving(place, gate, yes=True)
+    old = inbox.approving(place, gate, yes=True)
     asked.cli.quick("edit", gate.id, "--to", "bob", code=0)
-    refused = deciding.run_gate_command(old, os.environ)
+    refused = inbox.run_gate_command(old, os.environ)
     assert (refused.code, refused.stale) == (6, True)
     assert "edited after you read it" in refused.words
     assert asked.now(gate.id).state == "awaiting"
     asked.cli.quick("edit", gate.id, "--to", "anyone", code=0)
-    fresh = deciding.approving(place, asked.now(gate.id), yes=True)
-    done = deciding.run_gate_command(fresh, os.environ)
+    fresh = inbox.approving(place, asked.now(gate.id), yes=True)
+    done = inbox.run_gate_command(fresh, os.environ)
     assert (done.code, done.stale) == (0, False)
     assert f"gate {gate.id} approved" in done.words
     assert asked.now(gate.id).state == "answered"
@@ -161,7 +161,7 @@ def test_a_stale_decision_is_refused_and_a_fresh_one_recorded(asked: Asked) -> N
 def test_a_label_like_a_flag_is_answered_as_it_stands(asked: Asked, label: str) -> None:
     """Whatever an agent calls its options, the command says that option and nothing else."""
     gate = asked("Which?", "-o", "Postgres", "-o", label)
-    done = deciding.run_gate_command(deciding.choosing(asked.repo.path, gate, 2), os.environ)
+    done = inbox.run_gate_command(inbox.choosing(asked.repo.path, gate, 2), os.environ)
     assert done.code == 0, done.words
     answer = asked.now(gate.id).answer
     assert answer is not None

@@ -27,7 +27,7 @@ from gitgate.surfaces.desk.inbox import (
     read_gate,
     read_repository,
 )
-from gitgate.surfaces.desk.watching import InboxWatch
+from gitgate.surfaces.desk.services import InboxWatch
 from support.resuming import Seat, until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.model.gate import Option, Question
-from gitgate.surfaces.forge.comment import View
-from gitgate.surfaces.forge.page import MOST_NOTES, page_of, touched
+from gitgate.surfaces.forge.comment import MOST_NOTES, View, page_of, touched
 from support.forges.standin import Forge
 from support.resuming import Agent
 from support.testbed.repositories import Clone

@@ -27,7 +27,7 @@ from gitgate.model.gate import (
 )
 from gitgate.record.events import begin
 from gitgate.surfaces.forge.comment import CommentMark, View, read_mark, render
-from gitgate.surfaces.forge.telling import block, clipped, size, span
+from gitgate.surfaces.forge.words import block, clipped, size, span
 
 from .pages import rendered
 

@@ -22,7 +22,7 @@ from gitgate.surfaces.forge.reply import (
     parse_reply,
     read_reply,
 )
-from gitgate.surfaces.forge.telling import span
+from gitgate.surfaces.forge.words import span
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 ODD = [

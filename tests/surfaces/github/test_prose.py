@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gitgate.errors import MissingExtra
-from gitgate.surfaces.forge.prose import markdown, phrase, prose
+from gitgate.surfaces.forge.words import markdown, phrase, prose
 
 from .pages import rendered
 

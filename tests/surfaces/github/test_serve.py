@@ -21,8 +21,7 @@ from gitgate.cli.jobs.serve import Office
 from gitgate.cli.terminal.screen import Screen
 from gitgate.errors import Failure, Usage
 from gitgate.record.headline import Summary
-from gitgate.surfaces.forge.hosts.events import Commented
-from gitgate.surfaces.forge.hosts.forge import signed
+from gitgate.surfaces.forge.hosts.forge import Commented, signed
 from gitgate.surfaces.forge.shown import markdown
 from gitgate.surfaces.forge.webhook import (
     MOST_BODY,

@@ -12,7 +12,7 @@ from gitgate.policy.rules import parse_policy
 from gitgate.policy.ruling import case_of, deciding
 from gitgate.record.events import begin
 from gitgate.surfaces.forge.comment import View, render
-from gitgate.surfaces.forge.telling import ANYBODY, Whose, in_words, unruled
+from gitgate.surfaces.forge.words import ANYBODY, Whose, in_words, unruled
 
 from .conftest import Team
 

@@ -8,7 +8,7 @@ from gitgate.config import load_settings
 from gitgate.context.desk import Desk
 from gitgate.setup.checkup import GOOD, WRONG
 from gitgate.surfaces.notify.addresses import AddressBook, load_addresses
-from gitgate.surfaces.notify.checkup import examine_addresses
+from gitgate.surfaces.notify.outbox import examine_addresses
 from support.resuming import Seat
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
