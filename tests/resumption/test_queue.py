@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ import pytest
 from gitgate.context.desk import machine_settings
 from gitgate.resumption.cache import CacheTerms, open_cache
 from gitgate.runners.celery import EXPIRES, SWEEP, TASK, make_app
+from support import PATIENCE
 from support.brokers import (
     NEAR,
     QueueWorker,
@@ -506,6 +508,51 @@ def test_the_page_sets_a_worker_up(broker: str, cli: Command, tmp_path: Path) ->
     assert "4 agents" in said
     for unit in re.findall(r"ExecStart=/opt/git-gate/bin/(celery -A gitgate.queue \w+)", page):
         assert unit in said
+
+
+def test_the_pages_script_starts_a_broker_and_two_workers(
+    server: Clone, ann: Clone, cli: Command, answered: Callable[..., str], agent: Agent, tmp_path: Path
+) -> None:
+    """As it stands in docs/scale.md: both workers act on answers, and Ctrl-C ends all that it started."""
+    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text("utf-8")
+    (text,) = (
+        one
+        for one in re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        if "# two-workers" in one
+    )
+    script = tmp_path / "two-workers"
+    script.write_text(text, encoding="utf-8")
+    script.chmod(0o755)
+    ann.git("config", "gitgate.session", "push")
+    cli.quick("init", "--no-resume", cwd=ann.path, code=0)
+    agent.is_held(COMMITS)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    log, port = tmp_path / "log", free_port()
+    with log.open("wb") as said:
+        running = subprocess.Popen(
+            [script, str(server.path), str(port)],
+            env={**os.environ, "PATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+    try:
+        until(lambda: log.read_text("utf-8").count(" ready.") == 2 or running.poll() is not None)
+        assert running.poll() is None, log.read_text("utf-8")
+        gates = [answered() for _ in range(2)]
+        until(lambda: sorted(agent.starts) == sorted(gates))  # each worker has one
+        agent.let_go()
+        until(lambda: all(state(cli, server, gate) == "resumed" for gate in gates))
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+        assert running.wait(PATIENCE) == 0
+        with pytest.raises(ProcessLookupError):
+            os.killpg(running.pid, 0)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
 
 
 def test_rabbit_hands_out_as_well(
