@@ -1,7 +1,7 @@
 """Benchmarks: `python -m benchmarks [ROW…] [--json]` measures and prints; exit 1 when a row is over its limit.
 
 `python -m benchmarks scale` and `python -m benchmarks simulation` are commands of their own: what many machines and many gates cost.
-So is `python -m benchmarks peers`: other programs beside ours.
+So are `python -m benchmarks peers`, other programs beside ours, and `python -m benchmarks parts`, what a command's time goes to.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ def main() -> int:
         from . import peers
 
         return peers.main(sys.argv[2:])
+    if sys.argv[1:2] == ["parts"]:
+        from . import parts
+
+        return parts.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "rows", nargs="*", metavar="ROW", help=f"which to measure: {', '.join(ROWS)} (default: all)"

@@ -171,3 +171,24 @@ def test_a_program_beside_ours_that_does_something_else(tmp_path: Path) -> None:
     said = measured_beside(tmp_path, TICKETS.replace('cat ".tickets/$2"', "exit 3"))
     assert said.returncode == 1
     assert "tk show t-0: exit 3" in said.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_command_is_taken_apart() -> None:
+    """Each of three verbs has a column: Python, imports by where they are from, each of git's processes, and the rest. They add up."""
+    command = [sys.executable, "-m", "benchmarks", "parts", "--json", "--rounds", "1"]
+    said = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    whole, *functions = json.loads(said.stdout)["tables"]
+    assert whole["heads"][1:] == ["show", "ask", "respond"]
+    rows = {line[0]: line[1:] for line in whole["lines"]}
+    assert {"imports: click", "imports: git gate's own modules", "process: git cat-file"} <= set(rows)
+    assert rows["process: git update-ref"][0] == "-"  # `show` writes nothing
+    for column in range(3):
+        parts = [row[column] for name, row in rows.items() if name != "all of it" and row[column] != "-"]
+        assert all(part > 0 for part in parts)
+        assert sum(parts) == pytest.approx(rows["all of it"][column], rel=0.01)
+    for table in functions:
+        assert all("." in line[0] for line in table["lines"][:-1])
+        assert sum(int(line[1].rstrip("%")) for line in table["lines"]) == pytest.approx(100, abs=5)
