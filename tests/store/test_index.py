@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -226,6 +227,27 @@ def test_where_nothing_can_be_kept_git_is_read(tmp_path: Path, monkeypatch: pyte
         one.learn(TIPS, [row(1)])
         assert one.close() == ""
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "shut"]
+
+
+def test_a_damaged_one_that_may_not_be_written_is_done_without(
+    alone: Seat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list is right, and nobody is told that it is made anew: not where it is seen at once, nor where removing it fails."""
+    three(alone)
+    row_changed(place(alone))
+    words = [
+        f"{place(alone)}, which only makes long lists faster, is damaged: it may not be written, and Git was read instead"
+    ]
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(index, "may_keep", lambda _state: False)
+    assert listed(alone)[1] == words
+    monkeypatch.undo()
+    monkeypatch.setattr(find, "MANY", 2)
+    monkeypatch.setattr(Path, "unlink", read_only)
+    assert listed(alone)[1] == words
 
 
 def test_one_that_is_just_being_made_is_not_damaged(tmp_path: Path) -> None:

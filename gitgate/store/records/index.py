@@ -29,6 +29,8 @@ TABLES = (TIPS, ARCHIVED, RECORDS, TEXTS)
 ABOUT = f"{VERSION} {FORMAT}".encode()
 # Rows that nobody asks for any more stay until there are more of them than this, and than of the others.
 MOST_DEAD = 250
+MADE_ANEW = "it is made anew"
+NOT_WRITTEN = "it may not be written, and Git was read instead"
 WAIT = 0.25  # seconds for another process to write its rows
 # SQLite's own numbers for what is the matter with the file itself, and not with who may use it or when.
 UNFIT = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH)
@@ -99,7 +101,8 @@ class Index:
                 self.judge(failed)
             except OSError:
                 pass  # it is only to be faster, and the disk may be full
-        said, self.trouble = self.trouble, ""
+        end = NOT_WRITTEN if self.unfit else MADE_ANEW  # it is unfit no more once it was removed
+        said, self.trouble = self.trouble.replace(MADE_ANEW, end), ""
         self.new, self.whole, self.counts, self.unfit = {}, {}, {}, False
         return said
 
@@ -146,7 +149,7 @@ class Index:
         if is_unfit(failed):
             self.unfit = True
             why = str(failed) if isinstance(failed, Unfit) else "is damaged"
-            self.trouble = f"{self.place}, which only makes long lists faster, {why}: it is made anew"
+            self.trouble = f"{self.place}, which only makes long lists faster, {why}: {MADE_ANEW}"
         elif sqlite_code(failed) == sqlite3.SQLITE_BUSY:
             self.trouble = f"{self.place} is held by another process: Git was read instead"
 
