@@ -6,7 +6,6 @@ may do, so that every start says so; without `-C` a resumed one goes back to the
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -90,7 +89,9 @@ class Copilot(KnownProgram):
         """Only where we put it: the same home may be that of whoever asked."""
         folder = session_folder(saved.id, env)
         if (folder / PLACED).is_file():
-            shutil.rmtree(folder)
+            from shutil import rmtree  # late: it loads what reads archives
+
+            rmtree(folder)
 
     def begin(
         self,
