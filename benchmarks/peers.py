@@ -2,7 +2,8 @@
 they are on PATH. One that is not is named, with how to get it.
 
 Each has a repository of its own with as many things. What is measured goes in turns: one command of each program after the other, so that a
-busy machine troubles all alike. Times are of whole commands, as a person waits for them.
+busy machine troubles all alike. Times are of whole commands, as a person waits for them; with `--processor` what they keep a processor
+busy for, where other work would have too much part in it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import scenes
-from .measure import COMMAND, Table, machine, run, timed
+from .measure import COMMAND, START_UP, Table, busy, machine, run, timed
 
+Clock = Callable[[Callable[[], object]], float]
 SIZES = "10,1000"
 ROUNDS = 15
 ACTIONS = ("list, warm", "list, cold", "show", "create", "answer or comment")
@@ -166,7 +168,7 @@ class Kept:
                 else:
                     place.unlink()
 
-    def act(self, name: str, number: int) -> float:
+    def act(self, name: str, number: int, clock: Clock = timed) -> float:
         """Milliseconds that one command takes."""
         peer = self.peer
         if name == "list, cold":
@@ -179,14 +181,14 @@ class Kept:
             # Of those that were made just now: a gate is answered once.
             "answer or comment": lambda: self.do(peer.answer, id=self.ids[-1 - number], answer=ANSWER),
         }
-        return timed(actions[name])
+        return clock(actions[name])
 
 
 def branch(number: int) -> str:
     return f"part-{number}"
 
 
-def side_by_side(room: Path, peers: Sequence[Peer], size: int, rounds: int) -> Table:
+def side_by_side(room: Path, peers: Sequence[Peer], size: int, rounds: int, clock: Clock = timed) -> Table:
     """The median of each command of each program, with so many things in its repository; the first round warms up."""
     kept = [Kept(peer, room / peer.name.replace(" ", "-")) for peer in peers]
     room.mkdir(parents=True)
@@ -198,7 +200,7 @@ def side_by_side(room: Path, peers: Sequence[Peer], size: int, rounds: int) -> T
         times: list[list[float]] = [[] for _ in kept]
         for number in range(rounds + 1):
             for taken, one in zip(times, kept, strict=True):
-                taken.append(one.act(name, number))
+                taken.append(one.act(name, number, clock))
         cells = [
             "-" if name == "list, cold" and not one.peer.forgets else statistics.median(taken[1:])
             for taken, one in zip(times, kept, strict=True)
@@ -206,7 +208,10 @@ def side_by_side(room: Path, peers: Sequence[Peer], size: int, rounds: int) -> T
         rows.append([name, *cells])
     rows.append(["megabytes on disk", *(megabytes(one.place) for one in kept)])
     heads = [f"{size:,} things each", *(peer.name for peer in peers)]
-    return Table(f"milliseconds of a command, the median of {rounds} rounds in turns", heads, rows)
+    start = statistics.median(clock(lambda: run(START_UP, room)) for _ in range(rounds))
+    rows.append(["Python with click, its start alone", start, *("-" for _ in kept[1:])])
+    of = "a command" if clock is timed else "a processor, for a command"
+    return Table(f"milliseconds of {of}, the median of {rounds} rounds in turns", heads, rows)
 
 
 def megabytes(place: Path) -> float:
@@ -228,14 +233,16 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument(
         "--rounds", type=int, default=ROUNDS, metavar="N", help="how often each command is run"
     )
+    parser.add_argument("--processor", action="store_true", help="processor time, whatever else runs")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     given = parser.parse_args(words)
+    clock = busy if given.processor else timed
     here, absent = find_peers()
     where = f"{machine()}, load {os.getloadavg()[0]:.1f} at the beginning"
     with tempfile.TemporaryDirectory(prefix="gitgate-peers-") as folder:
         scenes.seal(Path(folder))
         found = [
-            side_by_side(Path(folder) / size, [GIT_GATE, *here], int(size), given.rounds)
+            side_by_side(Path(folder) / size, [GIT_GATE, *here], int(size), given.rounds, clock)
             for size in given.sizes.split(",")
         ]
     if given.json:
