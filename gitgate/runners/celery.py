@@ -102,6 +102,16 @@ def broker_answers(app: Any) -> str:
     return ""
 
 
+def need_broker(settings: Settings) -> None:
+    """That there is one, and that it answers."""
+    app = make_app(settings)
+    silent = broker_answers(app)
+    if silent:
+        raise Failure(
+            f"the broker is {app.connection().as_uri()}, and {silent}", hint="git config gitgate.queue.broker"
+        )
+
+
 def broker_of(settings: Settings) -> str:
     broker = settings.text("queue.broker")
     if not broker:

@@ -314,12 +314,12 @@ def replaced_objects(desk: Desk) -> Iterator[Finding]:
 
 def handing_out(desk: Desk, runner: str) -> Iterator[Finding]:
     """Answers go to a program or a queue: what is missing would else be found in the hook's log alone."""
-    from ..runners.celery import make_app
+    from ..runners.celery import need_broker
     from ..runners.command import handing_program
 
     try:
         if runner == "celery":
-            make_app(desk.settings)
+            need_broker(desk.settings)
         else:
             handing_program(desk.settings)
     except GateError as missing:

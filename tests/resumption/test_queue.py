@@ -493,6 +493,18 @@ def test_the_machine_says_what_it_would_run(broker: str, cli: Command, tmp_path:
     )
 
 
+def test_the_servers_doctor_asks_the_broker(broker: str, server: Clone, cli: Command, tmp_path: Path) -> None:
+    """One that is there is good; of one that does not answer the address is told, without its password."""
+    assert "ok  runner: answers are handed out" in cli.quick("doctor", cwd=server.path, code=0).out
+    port = free_port()
+    run_git(
+        "config", "--global", "gitgate.queue.broker", f"redis://:hunter2@127.0.0.1:{port}/0", cwd=tmp_path
+    )
+    said = cli.quick("doctor", cwd=server.path, code=1).out
+    assert f"127.0.0.1:{port}/0, and it does not answer" in said
+    assert "hunter2" not in said
+
+
 def test_the_page_sets_a_worker_up(broker: str, cli: Command, tmp_path: Path) -> None:
     """docs/scale.md's lines for a worker's machine, as they are typed; the last one says that it could work."""
     del broker
