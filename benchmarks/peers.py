@@ -67,7 +67,7 @@ PEERS = (
     Peer(
         "git-bug",
         "git-bug",
-        "github.com/git-bug/git-bug/releases, or: brew install git-bug   (its words are from its documentation, and were not tried)",
+        "github.com/git-bug/git-bug/releases, or: brew install git-bug   (its words were tried with 0.10.1)",
         create=("bug", "new", "--non-interactive", "-t", "{title}", "-m", "{text}"),
         list=("bug",),
         show=("bug", "show", "{id}"),

@@ -129,11 +129,22 @@ esac
 """
 
 
-def measured_beside(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
+def measured_beside(folder: Path, program: str, *more: str) -> subprocess.CompletedProcess[str]:
     place = folder / "tk"
     place.write_text(program)
     place.chmod(0o755)
-    command = [sys.executable, "-m", "benchmarks", "peers", "--json", "--sizes", "1,4", "--rounds", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks",
+        "peers",
+        "--json",
+        "--sizes",
+        "1,4",
+        "--rounds",
+        "1",
+        *more,
+    ]
     path = f"{folder}:/usr/bin:/bin"
     return subprocess.run(
         command, cwd=TOP, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
@@ -154,11 +165,14 @@ def test_programs_beside_ours(tmp_path: Path) -> None:
         column = table["heads"].index("tk")
         lines = {line[0]: line[column] for line in table["lines"]}
         assert lines.pop("list, cold") == "-"  # It keeps no cache.
+        assert lines.pop("Python with click, its start alone") == "-"  # It needs neither.
         assert len(lines) == 5
         assert all(figure > 0 for figure in lines.values())
     measured = found["tables"][0]["heads"][2:]
     assert {*measured, *found["absent"]} == {peer.name for peer in PEERS}
     assert all(found["absent"].values())
+    of_a_processor = json.loads(measured_beside(tmp_path, TICKETS, "--processor").stdout)["tables"]
+    assert all("of a processor" in table["title"] for table in of_a_processor)
 
 
 @pytest.mark.slow
