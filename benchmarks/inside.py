@@ -105,4 +105,5 @@ def main() -> None:
     run()
 
 
-main()
+if __name__ == "__main__":
+    main()

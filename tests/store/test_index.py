@@ -245,7 +245,7 @@ def test_a_damaged_one_that_may_not_be_written_is_done_without(
     monkeypatch.setattr(index, "may_keep", lambda _state: False)
     assert listed(alone)[1] == words
     monkeypatch.undo()
-    monkeypatch.setattr(find, "MANY", 2)
+    monkeypatch.setattr(targets, "MANY", 2)
     monkeypatch.setattr(Path, "unlink", read_only)
     assert listed(alone)[1] == words
 
