@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ import gitgate
 from gitgate.model.gate import Answer
 from gitgate.store.git.refs import OPEN
 from gitgate.store.records.records import Signature
+from support.readme import dialogue, fenced
 from support.resuming import Agent, Seat, scripted_agent
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, run_git
@@ -252,3 +256,65 @@ def test_as_a_function(repo: Clone, agent: Agent, cli: Command) -> None:
     with pytest.raises(gitgate.errors.Failure):
         gitgate.why("nothing", directory=repo.path)
     assert replace(only, gate=None).gate is None
+
+
+@pytest.mark.slow
+def test_the_page_in_its_order(repo: Clone, agent: Agent, cli: Command) -> None:
+    """docs/earlier.md, word for word but for ids, commits and ages: two decisions, and a commit that only claims one."""
+    page = (Path(__file__).parents[2] / "docs" / "earlier.md").read_text("utf-8")
+    file = repo.path / "src/db.py"
+
+    def lines(name: str, count: int) -> None:
+        with file.open("a") as out:
+            out.writelines(f"{name} {number}\n" for number in range(count))
+
+    def by(name: str, email: str) -> None:
+        repo.git("config", "user.name", name)
+        repo.git("config", "user.email", email)
+
+    by("Ada Lovelace", "ada@example.org")
+    file.parent.mkdir()
+    lines("ours", 39)
+    repo.git("add", "-A")
+    repo.git("commit", "-qm", "Ours")
+    agent.does(
+        'for n in $(seq 13); do echo "db $n"; done >> src/db.py; git commit -qam "Use $GITGATE_ANSWER"'
+    )
+    gate = cli.quick("ask", "Which database?", "--agent", "scripted", cwd=repo.path, code=0).line
+    cli.quick("respond", gate, "Postgres", cwd=repo.path, code=0)
+    cli.quick("resume", gate, cwd=repo.path, code=0)
+    lines("later", 4)
+    repo.git("commit", "-qam", "Later")
+    by("Bob", "bob@example.org")
+    agent.does("")
+    port = cli.quick("ask", "Keep the old port?", "--type", "approval", cwd=repo.path, code=0).line
+    cli.quick("respond", port, "--approve", cwd=repo.path, code=0)
+    claiming(repo, port, "src/db.py", "port\n")
+    lines("last", 2)
+    repo.git("commit", "-qam", "Last")
+    lines("now", 1)
+    context = "Which database the tests use decides how long they take."
+    other = ("Which database for the tests?", "--context", context, "--agent", "scripted")
+    tests = cli.quick("ask", *other, cwd=repo.path, code=0).line
+    cli.quick("respond", tests, "SQLite", cwd=repo.path, code=0)
+    cli.quick("resume", tests, cwd=repo.path, code=0)
+
+    searched, blamed = fenced(page, "console", 0), fenced(page, "console", 1)
+    for block, ids in ((searched, (gate, tests)), (blamed, (gate, port))):
+        ((_, words, told),) = dialogue(f"```console\n{block}```\n")
+        said = cli.quick(*words.replace('"', "").split(" ", 3)[2:], cwd=repo.path, code=0)
+        shown = (said.out + said.err).splitlines()
+        for line in told:
+            known = line.replace("7k2fw9", ids[0][:6]).replace("c3abxq", ids[1][:6])
+            form = re.sub(r"\\? +\d+[dhy]\b", r" +\\d+s", re.escape(known).replace("\\ ", " "))
+            form = re.sub(r"\b[0-9a-f]{12}\b", "[0-9a-f]{12}", form)
+            assert any(re.fullmatch(form, one) for one in shown), (form, shown)
+    given = fenced(page, "console", 2).partition("\n")
+    example = json.loads(given[2].replace("\n", " "))
+    real = cli.quick("why", "src/db.py:40", "--json", cwd=repo.path, code=0).json
+    assert list(real) == list(example)
+    assert [list(one) for one in real["lines"]] == [list(one) for one in example["lines"]]
+    varies = {"commit", "gate", "at"}
+    assert {k: v for k, v in real["lines"][0].items() if k not in varies} == {
+        k: v for k, v in example["lines"][0].items() if k not in varies
+    }

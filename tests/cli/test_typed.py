@@ -49,6 +49,7 @@ ELSEWHERE = {
     ("gitlab.md", "export GITGATE_WEBHOOK_SECRET"): "tests/surfaces/gitlab/test_gitlab_page.py",
     ("gitlab.md", "git gate init --gitlab"): "tests/surfaces/gitlab/test_gitlab_pipeline.py",
     ("scale.md", "git config --global gitgate.queue.broker"): "tests/resumption/test_queue.py",
+    ("scale.md", "#!/bin/sh\n# two-workers"): "tests/resumption/test_queue.py",
     ("scale.md", "#!/bin/sh\n# /usr/local/libexec/resume-gate"): "tests/resumption/test_handed_out.py",
     ("scale.md", "#!/bin/sh\n# /usr/local/libexec/kubernetes-job"): "tests/resumption/test_handed_out.py",
     ("scale.md", "#!/bin/sh\n# /usr/local/libexec/slurm-job"): "tests/resumption/test_handed_out.py",
@@ -72,6 +73,7 @@ NOT_RUN = {
     "git switch -c login": "it needs github.com; the five steps are run with a stand-in",
     "git gate desk": "it needs a terminal: tests/surfaces/desk/test_terminal.py opens it in one",
     "git gate serve --desk": "it stays until it is ended; tests/surfaces/web/test_serve.py runs it",
+    "git gate why src/db.py": "it needs that file; tests/audit/test_origins.py asks for its lines",
     "git add .github": "it commits what the line before wrote; the five steps run both",
 }
 CODES = {"--wait": 124}
@@ -122,6 +124,7 @@ DIALOGUES = {
     "README.md": "tests/render/test_table.py",
     "policy.md": "tests/cli/test_typed.py",
     "servers.md": "tests/sharing/test_readme_server.py",
+    "earlier.md": "tests/audit/test_origins.py",
 }
 
 
