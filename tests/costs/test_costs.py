@@ -27,7 +27,7 @@ def test_an_agent(copy: PackageCopy, repo: Clone, tmp_path: Path) -> None:
     """It asks as itself, does not answer (also where its shell cleared its marks), and is resumed with the answer."""
     copy.add("agents/made_up.py", Path(made_up.__file__).read_text(encoding="utf-8"))
     copy.put("agents/__init__.py", "from .made_up import MadeUp\n", before="from .codex import Codex")
-    copy.put("agents/__init__.py", "        MadeUp(),\n", before="        Command(),  #")
+    copy.put("agents/__init__.py", "        MadeUp(),\n", before="        FlowRun(),  #")
     asked = copy("ask", "Which?", "--json", cwd=repo.path, MADE_UP="1", MADE_UP_SESSION=SESSION).json
     assert (asked["asked"]["agent"], asked["session"]["agent"]) == (f"repo/{SESSION[:4]}", "made-up")
     gate = asked["id"]

@@ -271,7 +271,7 @@ class Repository:
 
     @property
     def standing_dir(self) -> Path:
-        """Of this working tree: there while some of its files stand for others (`store.work.standing`)."""
+        """Of this working tree: there while some of its files stand for others (`store.work.aside`)."""
         return self.git_dir / "gitgate-standing"
 
     @property
