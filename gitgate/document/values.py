@@ -319,7 +319,8 @@ class Field:
 
     def get(self, key: str) -> Field | None:
         """The field `key`; None where it is missing or null, which mean the same in every document of ours."""
-        field = self.mapping().get(key)
+        value = self.value
+        field = value.get(key) if isinstance(value, dict) else self.mapping().get(key)
         return None if field is None or field.value is None else field
 
     def need(self, key: str) -> Field:

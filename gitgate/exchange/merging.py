@@ -258,7 +258,9 @@ def unclaimed(desk: Desk, tips: Sequence[str]) -> frozenset[str]:
         return frozenset()
     claims = events.FOLDER_OF["claimed"]
     asked = "".join(f"{tip}^{{tree}}\n{tip}:{claims}\n" for tip in tips)
-    said = desk.repo.git.text("cat-file", "--batch-check=%(objecttype)", input=asked.encode()).split("\n")
+    said = desk.repo.git.text(
+        "cat-file", "--buffer", "--batch-check=%(objecttype)", input=asked.encode()
+    ).split("\n")
     told = zip(tips, said[::2], said[1::2], strict=True)
     return frozenset(
         tip for tip, tree, claim in told if tree == "tree" and claim == f"{tip}:{claims} missing"

@@ -240,6 +240,8 @@ FIELDS = (
 )
 ASKED = tuple(row for row in FIELDS if row.help)
 RECORDED = tuple(row for row in FIELDS if row.recorded)
+BY_NAME = {row.name: row for row in RECORDED if row.name != "title"}
+USUAL = {name: row.usual for name, row in BY_NAME.items()}
 
 
 def told_fields(opened: Opened) -> list[str]:
@@ -260,8 +262,11 @@ def plain_fields(opened: Opened) -> dict[str, object]:
 
 
 def parse_fields(root: Field) -> dict[str, Any]:
-    found = {row.name: (row, root.get(row.name)) for row in RECORDED if row.name != "title"}
-    return {name: row.usual if field is None else row.parse(field) for name, (row, field) in found.items()}
+    found = dict(USUAL)
+    for name, field in root.mapping().items():
+        if name in USUAL and field.value is not None:
+            found[name] = BY_NAME[name].parse(field)
+    return found
 
 
 def plain_opened(opened: Opened) -> dict[str, object]:

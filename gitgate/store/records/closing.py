@@ -191,7 +191,7 @@ def here(repo: Repository, works: Sequence[tuple[str, str]]) -> frozenset[str]:
     if not works:
         return frozenset()
     asked = "".join(f"{work}\n" for _, work in works).encode()
-    said = repo.git.text("cat-file", "--batch-check=%(objecttype)", input=asked).splitlines()
+    said = repo.git.text("cat-file", "--buffer", "--batch-check=%(objecttype)", input=asked).splitlines()
     return frozenset(gate for (gate, _), kind in zip(works, said, strict=True) if kind == "commit")
 
 
