@@ -153,7 +153,10 @@ class LostRace(Conflict):
 
 
 class RefLocked(LostRace):
-    """A ref could not be moved, since another git holds its lock, or was killed while it did."""
+    """A ref could not be moved, since another git holds its lock, or was killed while it did. Nobody was first."""
+
+    code = "ref_locked"
+    kind = "failure"
 
 
 class IllegalEvent(Conflict):

@@ -110,3 +110,29 @@ def test_branches_that_end_there_go_along(repo: Clone) -> None:
     repo.git("checkout", "-q", "--detach")
     after = add_trailers(repo.repository.git, before, WANTED)
     assert repo.git("rev-parse", "side", "main", "HEAD", "older").split() == [*after, after[1], older]
+
+
+def test_what_is_checked_out_elsewhere_is_somebody_elses(repo: Clone, tmp_path: Path) -> None:
+    """A person commits in a working tree of their own meanwhile, and the agent merges that: it is not the agent's."""
+    known = known_tips(repo.repository)
+    people = tmp_path / "people"
+    repo.git("worktree", "add", "-q", "-b", "people", str(people))
+    repo.git("-C", str(people), "commit", "-q", "--allow-empty", "-m", "theirs")
+    theirs = repo.git("rev-parse", "people")
+    repo.commit("mine", mine="m")
+    repo.git("merge", "-q", "--no-ff", "-m", "merged", "people")
+    before = made(repo, known)
+    after = add_trailers(repo.repository.git, before, WANTED)
+    assert len(before) == 2
+    assert theirs not in before
+    assert repo.git("rev-parse", "people") == theirs
+    assert trailers(repo, theirs) == []
+    assert trailers(repo, after[1]) == ["Gate: 7k2fabcdef", "Decided-by: Ada"]
+
+
+def test_a_branch_may_have_any_name(repo: Clone) -> None:
+    """One that an agent made, with what Unicode calls a line separator in it."""
+    before = [repo.commit("one", one="1")]
+    repo.git("branch", "x\u2028y")
+    (after,) = add_trailers(repo.repository.git, before, WANTED)
+    assert repo.git("rev-parse", "x\u2028y") == after

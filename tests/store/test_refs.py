@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from typing import NoReturn
 
 import pytest
 
-from gitgate.errors import GitFailed, LostRace
+from gitgate.errors import GitFailed, LostRace, RefLocked
 from gitgate.store.git.refs import OPEN, Refs
 from gitgate.store.remote.remote import RefMove
 from support.testbed.repositories import Clone
@@ -98,6 +99,30 @@ def test_a_lock_that_stays_is_a_lost_race(refs: Refs, repo: Clone, oids: list[st
         refs.update([RefMove(A, oids[0], None)])
     lock.unlink()
     refs.update([RefMove(A, oids[0], None)])
+
+
+@pytest.mark.parametrize(
+    ("why", "kind"),
+    [
+        ("File exists", RefLocked),
+        ("No such file or directory", LostRace),
+        ("Permission denied", GitFailed),
+        ("No space left on device", GitFailed),
+    ],
+)
+def test_what_keeps_a_lock_from_being_made_is_said(
+    refs: Refs, oids: list[str], monkeypatch: pytest.MonkeyPatch, why: str, kind: type[GitFailed | LostRace]
+) -> None:
+    """Only a lock that is there is one; nobody was first where we may not write, or nothing fits on the disk."""
+    said = f"fatal: prepare: cannot lock ref '{A}': Unable to create '/r/.git/{A}.lock': {why}\n"
+
+    def fail(*_words: str, **_more: object) -> NoReturn:
+        raise GitFailed(f"git update-ref: {said}", stderr=said)
+
+    monkeypatch.setattr(refs.git, "run", fail)
+    with pytest.raises(kind) as failed:
+        refs.update([RefMove(A, oids[0], None)])
+    assert type(failed.value) is kind
 
 
 def test_no_hook_of_the_repository_has_a_say(refs: Refs, repo: Clone, oids: list[str]) -> None:

@@ -20,10 +20,13 @@ def known_tips(repo: Repository) -> list[str]:
 
 
 def made_since(there: Git, known: Sequence[str]) -> list[str]:
-    """The commits of this working tree that nobody had when the agent began, oldest first; published ones left out."""
+    """The commits of this working tree that nobody had when the agent began, oldest first; published ones left out, and those
+    of a branch that is checked out elsewhere: whoever works there made them.
+    """
     if not there.ok("rev-parse", "--verify", "-q", "HEAD^{commit}"):
         return []
-    fed = "".join(f"^{tip}\n" for tip in known).encode()
+    others = [branch.tip for branch in local_branches(there) if branch.taken and not branch.ours]
+    fed = "".join(f"^{tip}\n" for tip in (*known, *others)).encode()
     how = ("--topo-order", "--reverse", "--ignore-missing", "--stdin")
     listed = there.text("rev-list", *how, "HEAD", "--not", "--remotes", input=fed)
     return listed.split()
@@ -115,11 +118,33 @@ def move_head(there: Git, new: str, old: str) -> None:
 
 
 def move_branches(there: Git, new: dict[str, str]) -> None:
-    """The other branches that end there, such as the one that an agent left for none: else they keep a copy that none goes on from."""
-    listed = there.text("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads").splitlines()
-    for oid, ref in (line.split(" ", 1) for line in listed):
-        if oid in new:
-            there.run("update-ref", "-m", "gitgate: trailers", ref, new[oid], oid, check=False)
+    """The other branches that end there, such as the one that an agent left for none: else they keep a copy that none goes on
+    from. One that is checked out is its working tree's.
+    """
+    for branch in local_branches(there):
+        if branch.tip in new and not branch.taken:
+            there.run(
+                "update-ref", "-m", "gitgate: trailers", branch.ref, new[branch.tip], branch.tip, check=False
+            )
+
+
+class LocalBranch(NamedTuple):
+    """`taken`: checked out in some working tree; `ours`: in this one."""
+
+    ref: str
+    tip: str
+    taken: bool
+    ours: bool
+
+
+def local_branches(there: Git) -> list[LocalBranch]:
+    form = "%(objectname)%(if)%(worktreepath)%(then)+%(else)-%(end)%(HEAD)%(refname)"
+    # Only a newline ends a line: a branch's name may hold what Unicode calls a line separator.
+    lines = filter(None, there.text("for-each-ref", f"--format={form}", "refs/heads").split("\n"))
+    found = [(line, line.index("refs/heads/")) for line in lines]
+    return [
+        LocalBranch(line[at:], line[: at - 2], line[at - 2] == "+", line[at - 1] == "*") for line, at in found
+    ]
 
 
 def head_branch(there: Git) -> str | None:

@@ -49,7 +49,9 @@ _RACES = (
     "unable to resolve reference",
     "is at ",
 )
-_LOCKED = "Unable to create"
+# With the reason behind it: another one is no lock, such as a disk that is full, or a folder that we may not write.
+_LOCKED = r"Unable to create '[^\n]*\.lock': File exists"
+_GONE = r"Unable to create '[^\n]*\.lock': No such file or directory"
 
 
 class CutOff(NamedTuple):
@@ -119,12 +121,12 @@ class Refs:
                 input=b"start\0" + said + b"prepare\0commit\0",
             )
         except GitFailed as failed:
-            if _LOCKED in failed.stderr:
+            if re.search(_LOCKED, failed.stderr):
                 raise RefLocked(
                     f"{moves[0].ref} is locked by another git, or by one that was killed while it moved it",
                     hint="run the command again; if it stays so for ten minutes: git gate worker --once",
                 ) from failed
-            if any(word in failed.stderr for word in _RACES):
+            if any(word in failed.stderr for word in _RACES) or re.search(_GONE, failed.stderr):
                 raise LostRace(
                     f"somebody else moved {moves[0].ref} first",
                     hint="run the command again to act on what is there now",

@@ -6,7 +6,6 @@ import os
 import select
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
@@ -538,6 +537,8 @@ def whole_config(repo: Repository) -> bytes:
 
 def config_digest(repo: Repository) -> str:
     """A word for all of git's configuration here."""
+    from hashlib import sha256  # 2 ms to import, and only jobs ask for this
+
     return sha256(whole_config(repo)).hexdigest()
 
 
