@@ -57,6 +57,7 @@ COPIED = re.compile(
 )
 TRAILING = ".,;:!?)]'\""  # behind an address it ends the sentence
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]+(?:[/?#][\w.~:/?#\[\]@!$&'()*+,;=%-]*)?", re.ASCII)
+WEB = re.compile(r"https?://", re.IGNORECASE)
 REFERRED = re.compile(
     r"/(?:issues|pulls?|discussions|commits?|compare|advisories|merge_requests|work_items|epics|snippets|milestones)(?:/|$)"
 )
@@ -194,7 +195,7 @@ def link(words: str, address: str, host: str) -> str:
     if not ADDRESS.fullmatch(address) or is_reference(address, host):
         return f"{words} ({code(address)})"
     there, shown = host_of(address), words.strip("`")
-    said = "" if there == host_of(shown if "://" in shown else f"//{shown}") else f" ({code(there)})"
+    said = "" if there == host_of(shown if WEB.match(shown) else f"//{shown}") else f" ({code(there)})"
     return f"[{words or code(there)}](<{address.replace('&', '&amp;')}>){said}"
 
 

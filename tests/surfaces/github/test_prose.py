@@ -161,6 +161,7 @@ def test_gitlabs_own_references_are_words(text: str) -> None:
         ("[good.example/evil.example](https://evil.example/x)", "[good.example/evil.example](<https://evil.example/x>) (`evil.example`)"),
         ("[evil.example.good.example](https://evil.example)", "[evil.example.good.example](<https://evil.example>) (`evil.example`)"),
         ("[docs.example/a](https://docs.example/a)", "[docs.example/a](<https://docs.example/a>)"),
+        ("[docs.example://evil.example](https://evil.example)", "[`docs.example://evil.example`](<https://evil.example>) (`evil.example`)"),
         ("<https://docs.example/a>", "[`https://docs.example/a`](<https://docs.example/a>)"),
         ("[x](https://github.com:443/o/r/issues/1)", "x (`https://github.com:443/o/r/issues/1`)"),
         ("[x](https://github.com/o/r/%69ssues/1)", "x (`https://github.com/o/r/%69ssues/1`)"),
