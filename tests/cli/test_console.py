@@ -40,7 +40,7 @@ def test_a_list_loads_no_more_than_it_needs(repo: Clone, ask: Ask) -> None:
     rooms = {f"gitgate.{room}" for room in ("questions", "policy", "agents", "store.records", "acts")}
     modules = {f"gitgate.{name}" for name in ("document.codec", "record.events", "model.conversation")}
     assert [name for name in rooms | modules if find_spec(name) is None] == []
-    assert loaded.isdisjoint(rooms | modules | {"json", "pygit2", "git", "yaml", "asyncio"})
+    assert loaded.isdisjoint(rooms | modules | {"json", "hashlib", "pygit2", "git", "yaml", "asyncio"})
 
 
 @pytest.mark.usefixtures("unmeasured")
