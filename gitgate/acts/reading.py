@@ -12,6 +12,7 @@ from ..errors import GateError, IllegalEvent, UnknownGate
 from ..gates.recording import act
 from ..model import states
 from ..model.gate import Gate
+from ..model.people import answerer_words
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def what_became(gate: Gate) -> str:
         from ..text.display import one_line
 
         answer = gate.answer.answer
-        by = answer.by.partition(" <")[0] or "nobody (its default)"
+        by = answerer_words(answer.by)
         return one_line(f"{name} was answered by {by}: {printed(gate.opened.questions, answer)}", 300)
     if gate.closing is not None:
         by = gate.closing.by.partition(" <")[0]

@@ -201,14 +201,14 @@ def events_of_all(desk: Desk) -> list[Json]:
 def marked(desk: Desk, gates: Sequence[Gate], events: list[Json]) -> list[Json]:
     """The same events; each answer with what its signature is worth."""
     from ..policy.ruling import marks, spoken_at
+    from ..render.shapes import signature_shape
 
     said = {e.commit: spoken_at(e) for gate in gates for e in gate.history if isinstance(e.event, Answer)}
     found = marks(desk, gates)
     for event in events:
         where = said.get(str(event["commit"]))
         if where is not None:
-            mark = found.get(where, UNSIGNED)
-            event["signature"] = {"verdict": mark.word, "by": mark.by or None, "key": mark.key or None}
+            event["signature"] = signature_shape(found.get(where, UNSIGNED))
     return events
 
 

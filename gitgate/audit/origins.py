@@ -18,6 +18,7 @@ from ..context.desk import Desk
 from ..document.values import dataclass, replace
 from ..errors import Failure, GateError, Usage
 from ..model.gate import Gate, Outcome
+from ..model.people import UNSIGNED, VERIFIED, SignatureMark
 from ..model.states import is_id
 from ..model.trailers import trailer_values
 from ..questions.answers import printed
@@ -34,7 +35,8 @@ PLACE = re.compile(r"(?s)(.+?):(\d{1,9})(?:,(\d{1,9}))?")
 class Origin:
     """Consecutive lines of one commit, with a gate that it names, if it names one.
 
-    `commit` is None where they are not committed yet. `doubt` says why a named gate is not verified, or what is not known.
+    `commit` is None where they are not committed yet. `verified` is about the commit and the record, `signed` about the person who
+    answered: `signature` is what theirs is worth. `doubt` says why a named gate is not verified, or what is not known.
     """
 
     first: int
@@ -46,6 +48,8 @@ class Origin:
     verdict: str | None = None
     by: str | None = None
     at: str | None = None
+    signed: bool = False
+    signature: SignatureMark | None = None
     verified: bool = False
     doubt: str = ""
 
@@ -66,6 +70,7 @@ class Standing:
     gate: Gate | None
     trouble: str
     commits: Collection[str] = ()
+    mark: SignatureMark | None = None
 
 
 def origins(desk: Desk, asked: LinesAsked) -> list[Origin]:
@@ -190,6 +195,7 @@ def standings(desk: Desk, gates: Iterable[str]) -> dict[str, Standing]:
     ids = list(gates)
     if not ids:
         return {}
+    from ..policy.ruling import marks
     from .auditing import Checked, check_record, check_signatures
     from .policies import check_policies
 
@@ -211,9 +217,19 @@ def standings(desk: Desk, gates: Iterable[str]) -> dict[str, Standing]:
     check_signatures(desk, done, checked)
     check_policies(desk, done, [one.gate for one in checked])
     wrong = {problem.gate: problem.words for problem in reversed(done.problems)}
+    signed = marks(desk, [one.gate for one in checked])
     for one in checked:
-        found[one.gate.id] = Standing(one.gate, wrong.get(one.gate.id, ""), frozenset(commits_of(one.gate)))
+        gate, trouble = one.gate, wrong.get(one.gate.id, "")
+        found[gate.id] = Standing(gate, trouble, frozenset(commits_of(gate)), mark_of_answer(gate, signed))
     return found
+
+
+def mark_of_answer(gate: Gate, signed: Mapping[str, SignatureMark]) -> SignatureMark | None:
+    """What the signature of the answer is worth; none where nobody gave one."""
+    counted = gate.answer
+    if counted is None or not counted.answer.by:
+        return None
+    return signed.get(counted.signed_commit, UNSIGNED)
 
 
 def commits_of(gate: Gate) -> Iterator[str]:
@@ -272,4 +288,7 @@ def with_gate(one: Origin, gate: str, known: Standing) -> Origin:
         return told
     said = counted.answer
     answer = printed(opened.questions, said)
-    return replace(told, answer=answer, verdict=said.verdict, by=said.by or None, at=said.at)
+    mark = known.mark
+    signed = mark is not None and mark.word == VERIFIED
+    told = replace(told, answer=answer, verdict=said.verdict, by=said.by or None, at=said.at)
+    return replace(told, signed=signed, signature=mark)

@@ -50,6 +50,11 @@ def split_person(who: str) -> str:
     return who.partition(" <")[0]
 
 
+def answerer_words(by: str) -> str:
+    """Whose answer it is, in one name; where nobody answered, the default stands in."""
+    return split_person(by) or "nobody (its default)"
+
+
 VERIFIED, UNVERIFIED, INVALID = "verified", "unverified", "invalid"
 
 

@@ -194,11 +194,15 @@ def answer_shape(counted: Counted, signed: Mapping[str, SignatureMark], *, trans
         "at": said.at,
         "seen": said.seen,
         "signed": mark.word == VERIFIED,
-        "signature": {"verdict": mark.word, "by": mark.by or None, "key": mark.key or None},
+        "signature": signature_shape(mark),
         "evidence": dict(said.evidence),
         "session": conversation_shape(said.session, transcript=transcript),
         "commit": counted.commit,
     }
+
+
+def signature_shape(mark: SignatureMark) -> Json:
+    return {"verdict": mark.word, "by": mark.by or None, "key": mark.key or None}
 
 
 def claim(given: Gate) -> Json | None:

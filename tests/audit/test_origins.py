@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 import gitgate
-from gitgate.model.gate import Answer
+from gitgate.acts.reading import find_gate
+from gitgate.model.gate import Answer, Option, Question
 from gitgate.store.git.refs import OPEN
 from gitgate.store.records.records import Signature
+from support.deciding import gate_of
 from support.readme import dialogue, fenced
-from support.resuming import Agent, Seat, scripted_agent
+from support.resuming import Agent, Clock, Seat, scripted_agent
+from support.signing import make_key, publish_policy
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, run_git
 
@@ -76,9 +79,54 @@ def test_lines_name_the_decision_behind_them(repo: Clone, agent: Agent, cli: Com
     assert (fresh["from"], fresh["to"], fresh["commit"], fresh["gate"]) == (4, 4, None, None)
     said = cli.quick("why", "app.conf", cwd=repo.path, code=0)
     assert said.out.splitlines()[0] == f"2-3  {gate[:6]}  Which database?"
-    assert "→ Postgres · Ada Lovelace, " in said.out
+    assert "→ Postgres · Ada Lovelace (unverified), " in said.out
+    assert (told["signed"], told["signature"]) == (
+        False,
+        {"verdict": "unverified", "by": None, "key": None},
+    )
     assert "NOT VERIFIED" not in said.out
     assert "1 line of commits that name no decision; 1 line not committed yet" in said.err
+
+
+@pytest.mark.slow
+def test_what_the_answers_signature_is_worth_is_said(
+    bare: Clone, ann: Seat, cli: Command, tmp_path: Path
+) -> None:
+    """Of `why` and of `search`, in the words of `show`: anybody can write a name into an answer."""
+    unsigned = ann.answer(ann.ask(push=False, work=False), "Postgres", push=False)
+    key = make_key(tmp_path / "keys", "ada", "ada@example.org")
+    policy = "policy:\n  rules:\n    - {name: signed, require_signed: true}\n"
+    publish_policy(bare, policy, signers=key.line)
+    ann.clone.git("fetch", "-q", "origin")
+    key.used_by(ann.clone)
+    signed = ann.answer(ann.ask(push=False, work=False), "SQLite", push=False)
+    claiming(ann.clone, unsigned.id, "one")
+    claiming(ann.clone, signed.id, "two")
+    for name, gate, words in (
+        ("one", unsigned, "Postgres · Ada Lovelace (unverified)"),
+        ("two", signed, "SQLite · Ada Lovelace (verified, signed by ada@example.org)"),
+    ):
+        assert words in cli.quick("why", name, cwd=ann.clone.path, code=0).out
+        answer = cli.quick("show", gate.id, "--json", cwd=ann.clone.path, code=0).json["answer"]
+        (told,) = why(cli, ann.clone, name)
+        assert (told["signed"], told["signature"]) == (answer["signed"], answer["signature"])
+        assert told["signed"] is (gate is signed)
+        assert words in cli.quick("search", "which", cwd=ann.clone.path, code=0).out
+    found = cli.quick("search", "which", "--json", cwd=ann.clone.path, code=0).json["gates"]
+    assert {one["id"]: one["answer"]["signed"] for one in found} == {unsigned.id: False, signed.id: True}
+
+
+def test_a_default_is_nobodys(alone: Seat, clock: Clock, cli: Command) -> None:
+    """No name stands there, and no word on a signature."""
+    question = Question("answer", "Which?", "choice", (Option("A"), Option("B")), default="B")
+    gate = gate_of(alone, question, timeout=60, on_timeout="default")
+    clock.pass_by(100)
+    find_gate(alone.desk, gate.id)
+    claiming(alone.clone, gate.id)
+    assert "→ B · nobody (its default), " in cli.quick("why", "app.conf", cwd=alone.clone.path, code=0).out
+    (told,) = why(cli, alone.clone, "app.conf")
+    assert (told["answer"], told["by"], told["signed"], told["signature"]) == ("B", None, False, None)
+    assert "→ B · nobody (its default)\n" in cli.quick("search", "which", cwd=alone.clone.path, code=0).out
 
 
 def test_a_trailer_alone_is_a_claim(repo: Clone, agent: Agent, cli: Command) -> None:
@@ -306,7 +354,7 @@ def test_the_page_in_its_order(repo: Clone, agent: Agent, cli: Command) -> None:
         shown = (said.out + said.err).splitlines()
         for line in told:
             known = line.replace("7k2fw9", ids[0][:6]).replace("c3abxq", ids[1][:6])
-            form = re.sub(r"\\? +\d+[dhy]\b", r" +\\d+s", re.escape(known).replace("\\ ", " "))
+            form = re.sub(r"\\? +\d+[dhy]\b", r" +\\d+[sm]", re.escape(known).replace("\\ ", " "))
             form = re.sub(r"\b[0-9a-f]{12}\b", "[0-9a-f]{12}", form)
             assert any(re.fullmatch(form, one) for one in shown), (form, shown)
     given = fenced(page, "console", 2).partition("\n")

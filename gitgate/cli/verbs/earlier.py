@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...audit.origins import Origin
     from ...context.desk import Desk
     from ...gates.searching import FoundDecision, SearchTerms
+    from ...model.people import SignatureMark
 
 
 @click.command("why")
@@ -52,7 +53,10 @@ def why_command(screen: Screen, file: str, rev: str | None) -> None:
 
 
 def origin_shape(one: Origin) -> dict[str, object]:
+    from ...render.shapes import signature_shape
+
     shape = {"from": one.first, "to": one.last, **vars(one)}
+    shape["signature"] = signature_shape(one.signature) if one.signature is not None else None
     return {name: value for name, value in shape.items() if name not in ("first", "last")}
 
 
@@ -83,8 +87,16 @@ def decided_words(one: Origin, now: float) -> str:
 
     if one.answer is None:
         return "nobody answered"
-    by = one_line((one.by or "").partition(" <")[0]) or "nobody (its default)"
-    return f"→ {one_line(one.answer, 200)} · {by}, {age(one.at or '', now)} ago"
+    return f"→ {one_line(one.answer, 200)} · {by_words(one.by, one.signature)}, {age(one.at or '', now)} ago"
+
+
+def by_words(by: str | None, mark: SignatureMark | None) -> str:
+    """Whose answer it is, and what their signature is worth, as a gate's own page says it."""
+    from ...model.people import answerer_words
+    from ...text.display import one_line
+
+    worth = f" ({one_line(mark.words)})" if by and mark is not None else ""
+    return f"{one_line(answerer_words(by or ''))}{worth}"
 
 
 def rest_words(found: Sequence[Origin]) -> str:
@@ -152,7 +164,12 @@ def search_command(screen: Screen, words: tuple[str, ...], **flags: Any) -> None
             "search", {"words": list(words), "count": count, "gates": found_shapes(screen, desk, found)}, ""
         )
     elif found:
-        screen.page("\n".join(line for one in found for line in found_lines(screen, desk, one, wanted)))
+        from ...policy.ruling import marks
+
+        signed = marks(desk, [one.gate for one in found])
+        screen.page(
+            "\n".join(line for one in found for line in found_lines(screen, desk, one, wanted, signed))
+        )
     screen.say(count_words(count, len(found)))
 
 
@@ -166,9 +183,16 @@ def found_shapes(screen: Screen, desk: Desk, found: Sequence[FoundDecision]) -> 
     return [{**shape, "matched": list(one.matched)} for shape, one in zip(shapes, found, strict=True)]
 
 
-def found_lines(screen: Screen, desk: Desk, one: FoundDecision, wanted: SearchTerms) -> Iterator[str]:
+def found_lines(
+    screen: Screen,
+    desk: Desk,
+    one: FoundDecision,
+    wanted: SearchTerms,
+    signed: Mapping[str, SignatureMark],
+) -> Iterator[str]:
     """The question, what was decided, and the lines where the words stand besides."""
     from ...gates.searching import passages
+    from ...model.people import UNSIGNED
     from ...questions.answers import printed
     from ...render.table import STATE_CELLS, STATE_COLORS, age, paint
     from ...text.display import clip, one_line
@@ -181,7 +205,7 @@ def found_lines(screen: Screen, desk: Desk, one: FoundDecision, wanted: SearchTe
     yield f"{head}{state}  {clip(one_line(question), room)}"
     if gate.answer is not None:
         said = gate.answer.answer
-        by = one_line(said.by.partition(" <")[0]) or "nobody (its default)"
+        by = by_words(said.by, signed.get(gate.answer.signed_commit, UNSIGNED))
         yield clip(f"        → {one_line(printed(opened.questions, said), 200)} · {by}", screen.width)
     for name, passage in passages(gate, wanted.words):
         if name in ("context", "remarks") or (
