@@ -183,7 +183,7 @@ def gates_named(desk: Desk, commits: Iterable[str]) -> dict[str, list[str]]:
     found = {}
     for oid in asked:
         _, payload = objects.read(oid)
-        if b"\nGate: " in payload:
+        if b"Gate: " in payload:
             message = payload.partition(b"\n\n")[2].decode("utf-8", "replace")
             found[oid] = [one for one in dict.fromkeys(trailer_values(message, "Gate")) if is_id(one)]
     objects.forget()

@@ -96,9 +96,9 @@ def is_block(paragraph: str) -> bool:
 
 
 def trailer_values(message: str, name: str) -> list[str]:
-    """What a commit's last paragraph says under this name, where every line of it is a trailer."""
-    _, gap, last = message.rstrip("\n").rpartition("\n\n")
-    if not gap or not is_block(last):
-        return []
-    start = f"{name}: "
-    return [line.removeprefix(start).strip() for line in last.split("\n") if line.startswith(start)]
+    """What the lines of a commit's message say under this name, wherever they stand.
+
+    Read so that none is missed: `cherry-pick -x` writes a line below the trailers that is none, `merge --squash` indents them.
+    Whoever reads them has to check what they say.
+    """
+    return [said.strip() for said in re.findall(rf"(?m)^[ \t]*{re.escape(name)}: (.*)$", message)]

@@ -159,6 +159,31 @@ def test_a_copy_of_the_commit_is_not_the_commit(repo: Clone, agent: Agent, cli: 
     assert not only["verified"]
 
 
+@pytest.mark.parametrize("how", ["picked", "squashed"])
+def test_what_git_makes_of_the_message_keeps_the_claim(
+    repo: Clone, agent: Agent, cli: Command, how: str
+) -> None:
+    """A line that git adds below the trailers, and an indent before them: the lines are told of, as not verified."""
+    start = repo.head()
+    gate = decided(cli, agent, repo)
+    work = repo.head()
+    repo.git("reset", "-q", "--hard", start)
+    repo.commit(**{"other": "x\n"})
+    if how == "picked":
+        repo.git("cherry-pick", "-x", work)
+        assert "(cherry picked from commit" in repo.git("log", "-1", "--format=%B")
+    else:
+        repo.git("merge", "-q", "--squash", work)
+        repo.git("commit", "-q", "--no-edit")
+        assert f"    Gate: {gate}" in repo.git("log", "-1", "--format=%B")
+    (only,) = why(cli, repo, "app.conf")
+    assert (only["gate"], only["answer"], only["verified"]) == (gate, "Postgres", False)
+    assert (
+        "NOT VERIFIED: its record does not name this commit"
+        in cli.quick("why", "app.conf", cwd=repo.path, code=0).out
+    )
+
+
 def test_an_archived_gate_is_known(repo: Clone, agent: Agent, cli: Command) -> None:
     gate = decided(cli, agent, repo)
     cli.quick("archive", "--older-than", "0s", cwd=repo.path, code=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,6 +114,31 @@ def test_a_message_says_what_a_list_shows() -> None:
     after = parse_trailers(headline.message("answered", gate.entries[-1].event, gate.gate)) or {}
     assert (after["Verdict"], after["State"]) == ("answered", "answered")
     assert "Deadline" not in after
+
+
+@pytest.mark.parametrize(
+    ("message", "values"),
+    [
+        ("Use it\n\nGate: a\nDecided-by: Ada\n", ["a"]),
+        ("Use it\n\nGate: a\n(cherry picked from commit 1234)\n", ["a"]),
+        ("Squashed\n\ncommit 1\n\n    Use it\n\n    Gate: a\n\n\tGate: b \t\r\n\nmore\n", ["a", "b"]),
+        ("Gate: a", ["a"]),
+        ("Use it\n\nThe Gate: a\nX-Gate: a\ngate: a\nGate:a\nGate : a\n", []),
+        ("Use it\n\nGate: a\x1b[2J\u2028Gate: b\n", ["a\x1b[2J\u2028Gate: b"]),
+        ("", []),
+    ],
+)
+def test_no_trailer_is_missed(message: str, values: list[str]) -> None:
+    """Whatever git has put beside it: the record decides what a line is worth."""
+    assert trailers.trailer_values(message, "Gate") == values
+
+
+def test_a_line_of_blanks_is_read_at_once() -> None:
+    """Whoever writes a commit's message cannot make a reader search for long."""
+    blanks = " " * 200_000
+    begun = time.process_time()
+    assert trailers.trailer_values(f"x\n\n{blanks}x\nGate: {blanks}a\n{blanks}Gate: b", "Gate") == ["a", "b"]
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize("how", ["expired", "reminded", "defaulted"])
