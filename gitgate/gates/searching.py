@@ -87,7 +87,8 @@ def search(desk: Desk, wanted: SearchTerms) -> tuple[list[FoundDecision], int]:
             fitting.append((-worth, text.at, text))
     fitting.sort(key=lambda one: (one[1], one[2].gate), reverse=True)
     fitting.sort(key=lambda one: one[0])
-    return list(confirmed(desk, wanted, needles, ends, (text for _, _, text in fitting))), len(fitting)
+    found, none = confirmed(desk, wanted, needles, ends, (text for _, _, text in fitting))
+    return found, len(fitting) - none
 
 
 def confirmed(
@@ -96,17 +97,26 @@ def confirmed(
     needles: Sequence[str],
     ends: Mapping[tuple[str, str], Ending],
     found: Iterable[Text],
-) -> Iterator[FoundDecision]:
-    """The first of them, as their records have it: what the index says is not shown."""
-    left = wanted.limit
+) -> tuple[list[FoundDecision], int]:
+    """The first of them, as their records have it: what the index says is not shown. And how many turned out to be none."""
+    shown: list[FoundDecision] = []
+    none = 0
     for one in found:
-        if not left:
-            return
-        gate = desk.records.load(one.gate, one.tip)
+        if len(shown) == wanted.limit:
+            break
+        try:
+            gate = desk.records.load(one.gate, one.tip)
+        except GateError as broken:
+            # It was whole when the index learnt its words.
+            desk.told.append(f"{one.gate} is left out: {broken.message}")
+            none += 1
+            continue
         text = searched_text(gate)
         if fit(text, needles) and keeps(wanted, text):
-            left -= 1
-            yield FoundDecision(gate, ends[one.gate, one.tip].archived, matched_in(text, needles))
+            shown.append(FoundDecision(gate, ends[one.gate, one.tip].archived, matched_in(text, needles)))
+        else:
+            none += 1
+    return shown, none
 
 
 def endings(desk: Desk) -> Iterator[Ending]:

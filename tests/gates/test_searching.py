@@ -214,6 +214,24 @@ def test_a_broken_record_is_left_out_and_said(alone: Seat) -> None:
     assert [gate.id in words for words in desk.told] == [True]
 
 
+def test_a_record_that_broke_later_is_left_out_and_said(alone: Seat, cli: Command) -> None:
+    """The index has its words still: one that cannot be read any more does not end the search of the others."""
+    gate, whole = gate_of(alone, DB), gate_of(alone, PORT)
+    assert set(ids(alone, "which")) == {gate.id, whole.id}
+    repo = alone.clone
+    blob = repo.git("rev-parse", f"{gate.tip}:question.yaml")
+    place = repo.path / ".git/objects" / blob[:2] / blob[2:]
+    place.chmod(0o600)
+    place.unlink()
+    desk = alone.desk
+    found, count = search(desk, SearchTerms(("which",)))
+    assert ([one.gate.id for one in found], count) == ([whole.id], 1)
+    assert [gate.id in words for words in desk.told] == [True]
+    said = cli.quick("search", "which", cwd=repo.path, code=0)
+    assert whole.id[:6] in said.out
+    assert f"{gate.id} is left out: " in said.err
+
+
 @pytest.mark.parametrize("words", [(), ("",), ("?!",), ("port", "…")])
 def test_without_words_there_is_nothing_to_search_for(alone: Seat, words: tuple[str, ...]) -> None:
     with pytest.raises(Usage, match="no word"):
