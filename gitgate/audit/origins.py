@@ -201,7 +201,7 @@ def standings(desk: Desk, gates: Iterable[str]) -> dict[str, Standing]:
 
     done, found = Verified(), dict[str, Standing]()
     checked: list[Checked] = []
-    tips = tips_of(desk, ids)
+    tips, twice = tips_of(desk, ids)
     desk.records.read_ahead(tips.values())
     for gate in ids:
         if gate not in tips:
@@ -217,6 +217,7 @@ def standings(desk: Desk, gates: Iterable[str]) -> dict[str, Standing]:
     check_signatures(desk, done, checked)
     check_policies(desk, done, [one.gate for one in checked])
     wrong = {problem.gate: problem.words for problem in reversed(done.problems)}
+    wrong |= dict.fromkeys(twice, "it is archived, and open again: git gate sync")
     signed = marks(desk, [one.gate for one in checked])
     for one in checked:
         gate, trouble = one.gate, wrong.get(one.gate.id, "")
@@ -239,20 +240,16 @@ def commits_of(gate: Gate) -> Iterator[str]:
             yield from entry.event.commits
 
 
-def tips_of(desk: Desk, gates: Sequence[str]) -> dict[str, str]:
-    """Where the records of these gates end; one that is open and in the archive is looked at where it is open."""
+def tips_of(desk: Desk, gates: Sequence[str]) -> tuple[dict[str, str], set[str]]:
+    """Where the records of these gates end, and which are open and otherwise in the archive: those are looked at where they are open."""
+    from ..store.records.archive import find_archived, shelves
+
     refs = desk.records.objects.find([OPEN + gate for gate in gates])
     tips = {gate: one.oid for gate, one in zip(gates, refs, strict=True) if one is not None}
-    left = [gate for gate in gates if gate not in tips]
-    if left:
-        from ..store.records.archive import find_archived, shelves
-
-        tips |= {
-            gate: one.tip
-            for gate, one in find_archived(desk.repo, shelves(desk.repo), left).items()
-            if one.tip
-        }
-    return tips
+    folded = {
+        gate: one.tip for gate, one in find_archived(desk.repo, shelves(desk.repo), gates).items() if one.tip
+    }
+    return {**folded, **tips}, {gate for gate in tips if folded.get(gate, tips[gate]) != tips[gate]}
 
 
 def cut_off(desk: Desk) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,25 @@ def test_an_archived_gate_is_known(repo: Clone, agent: Agent, cli: Command) -> N
     assert not repo.refs(OPEN)
     (only,) = why(cli, repo, "app.conf")
     assert (only["gate"], only["answer"], only["verified"]) == (gate, "Postgres", True)
+
+
+def test_a_gate_that_is_archived_and_open_again_is_not_verified(
+    repo: Clone, agent: Agent, cli: Command
+) -> None:
+    """As `verify` refuses it. Where both end at the same commit it is one gate still, as `verify` says."""
+    gate = decided(cli, agent, repo)
+    same = repo.git("rev-parse", OPEN + gate)
+    raw = repo.git("cat-file", "commit", same)
+    later = re.sub(r"(?m)^(committer .*> )\d+", rf"\g<1>{time.time() + 1:.0f}", raw) + "\n"
+    other = repo.git("hash-object", "-t", "commit", "-w", "--stdin", input=later)
+    work = repo.git("rev-parse", f"refs/hitl/work/{gate}")
+    cli.quick("archive", "--older-than", "0s", cwd=repo.path, code=0)
+    repo.git("update-ref", f"refs/hitl/work/{gate}", work)
+    for tip, code, doubt in ((same, 0, ""), (other, 1, "it is archived, and open again: git gate sync")):
+        repo.git("update-ref", OPEN + gate, tip)
+        cli.quick("verify", gate, cwd=repo.path, code=code)
+        (only,) = why(cli, repo, "app.conf")
+        assert (only["verified"], only["doubt"]) == (not doubt, doubt)
 
 
 def test_a_record_that_does_not_hold_verifies_nothing(repo: Clone, agent: Agent, cli: Command) -> None:
