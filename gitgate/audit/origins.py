@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 
 from ..context.desk import Desk
 from ..document.values import dataclass, replace
@@ -56,11 +58,12 @@ class Origin:
 
 @dataclass(frozen=True)
 class LinesAsked:
-    """Which lines are asked about: of a file as git names it, at a commit or as it is here."""
+    """Which lines are asked about: of a file as git names it, at a commit or as it is here. `typed`: the file as it was named."""
 
     path: str
     lines: tuple[int, int] | None = None
     rev: str | None = None
+    typed: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,22 +98,33 @@ def read_place(given: str, is_file: bool) -> tuple[str, tuple[int, int] | None]:
     if not 1 <= first <= last:
         raise Usage(
             f"lines {found[2]},{found[3] or found[2]}: expected the first one, 1 or more, and the last one",
-            hint=f"git gate why {found[1]}:1,20",
+            hint=f"git gate why {quote(found[1])}:1,20",
         )
     return found[1], (first, last)
 
 
 def read_asked(desk: Desk, start: Path, given: str, rev: str | None) -> LinesAsked:
     """What was typed in the directory `start`, as git means it."""
-    name, lines = read_place(given, (start / given).is_file())
+    if "\0" in given or "\0" in (rev or ""):
+        raise Usage(
+            "neither a file nor a commit has a null byte in its name", hint="git gate why FILE[:LINE[,LINE]]"
+        )
+    name, lines = read_place(given, is_there(start / given, Path.is_file))
     if desk.repo.top is None and rev is None:
         raise Usage(
-            "there are no files here, only commits: name one", hint=f"git gate why --rev HEAD {given}"
+            "there are no files here, only commits: name one", hint=f"git gate why --rev HEAD {quote(given)}"
         )
     commit = None if rev is None else desk.refs.get(f"{rev}^{{commit}}")
     if rev is not None and commit is None:
         raise Failure(f"there is no commit {rev} here", hint="git log --oneline --all")
-    return LinesAsked(path_in(desk, start, name), lines, commit)
+    return LinesAsked(path_in(desk, start, name), lines, commit, name)
+
+
+def is_there(place: Path, kind: Callable[[Path], bool]) -> bool:
+    """Whether there is such a file or directory; of a name that no file can have there is none."""
+    with suppress(OSError):
+        return kind(place)
+    return False
 
 
 def path_in(desk: Desk, start: Path, name: str) -> str:
@@ -121,12 +135,17 @@ def path_in(desk: Desk, start: Path, name: str) -> str:
     folder = given.parent.resolve()
     path = os.path.relpath(folder / given.name, desk.repo.top.resolve())
     if Path(path).parts[:1] == (os.pardir,):
-        raise Failure(f"{name} is outside of this repository", hint=f"git -C {folder} gate why {given.name}")
+        raise Failure(
+            f"{name} is outside of this repository",
+            hint=f"git -C {quote(str(folder))} gate why {quote(given.name)}",
+        )
     return path
 
 
 def begin_blame(desk: Desk, asked: LinesAsked) -> Started:
-    """Lines as they are in the file: no program is run that would show it otherwise."""
+    """Lines as they are in the file: no textconv. Of the working tree git runs what `.gitattributes` and its configuration name as
+    clean filters, as for every `git diff`.
+    """
     lines = [] if asked.lines is None else ["-L", f"{asked.lines[0]},{asked.lines[1]}"]
     rev = [] if asked.rev is None else [asked.rev]
     return desk.repo.git.begin("blame", "--porcelain", "--no-textconv", *lines, *rev, "--", asked.path)
@@ -155,19 +174,19 @@ def unblamed(desk: Desk, asked: LinesAsked, said: str) -> GateError | None:
     """Why git knows nothing of these lines, in words that say what to do."""
     from ..text.display import counted, one_line
 
-    name = one_line(asked.path)
+    name, again = one_line(asked.path), quote(asked.typed or asked.path)
     long = re.search(r"has only (\d+) lines?", said)
     if long:
         return Usage(
-            f"{name} has only {counted(int(long[1]), 'line')}", hint=f"all of them: git gate why {name}"
+            f"{name} has only {counted(int(long[1]), 'line')}", hint=f"all of them: git gate why {again}"
         )
     if asked.rev is None and desk.repo.top is not None:
         here = desk.repo.top / asked.path
-        if here.is_dir():
+        if is_there(here, Path.is_dir):
             return Usage(f"{name} is a directory", hint="name one file of it: git gate why FILE")
-        if here.exists():
+        if is_there(here, Path.exists):
             return Failure(
-                f"{name} was never committed: no decision is known of it", hint=f"git log --all -- {name}"
+                f"{name} was never committed: no decision is known of it", hint=f"git log --all -- {again}"
             )
     if "no such path" in said or "no such ref" in said or "Cannot lstat" in said or "cannot stat" in said:
         where = f" at {asked.rev[:12]}" if asked.rev else ""
@@ -220,8 +239,8 @@ def standings(desk: Desk, gates: Iterable[str]) -> dict[str, Standing]:
     wrong |= dict.fromkeys(twice, "it is archived, and open again: git gate sync")
     signed = marks(desk, [one.gate for one in checked])
     for one in checked:
-        gate, trouble = one.gate, wrong.get(one.gate.id, "")
-        found[gate.id] = Standing(gate, trouble, frozenset(commits_of(gate)), mark_of_answer(gate, signed))
+        said, mark = frozenset(commits_of(one.gate)), mark_of_answer(one.gate, signed)
+        found[one.gate.id] = Standing(one.gate, wrong.get(one.gate.id, ""), said, mark)
     return found
 
 

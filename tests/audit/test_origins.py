@@ -169,7 +169,7 @@ def test_what_git_makes_of_the_message_keeps_the_claim(
     gate = decided(cli, agent, repo)
     work = repo.head()
     repo.git("reset", "-q", "--hard", start)
-    repo.commit(**{"other": "x\n"})
+    repo.commit(other="x\n")
     if how == "picked":
         repo.git("cherry-pick", "-x", work)
         assert "(cherry picked from commit" in repo.git("log", "-1", "--format=%B")
@@ -314,16 +314,43 @@ def test_where_a_shallow_clone_ends_nothing_is_claimed(
         (["--rev", "nope", "README"], 1, "there is no commit nope"),
         (["--rev", "--help", "README"], 1, "there is no commit --help"),
         (["--rev", "HEAD", "nothing"], 1, "there is no file nothing at"),
+        (["--rev", "", "README"], 2, "git gate why FILE[:LINE[,LINE]] --rev REV"),
+        (["n" * 300], 1, "there is no file nnn"),
+        ([f"{'n' * 300}/README:3"], 1, "there is no file nnn"),
+        (["--rev", "HEAD", "n" * 300], 1, "there is no file nnn"),
+        (["new file"], 1, "git log --all -- 'new file'"),
+        (["old file:9"], 2, "git gate why 'old file'\n"),
+        (["old file:0"], 2, "git gate why 'old file':1,20"),
         ([], 2, "FILE"),
     ],
 )
 def test_what_cannot_be_told_says_why(
     repo: Clone, cli: Command, words: list[str], code: int, told: str
 ) -> None:
+    repo.commit(**{"old file": "x\n"})
     repo.write("fresh", "x\n")
+    repo.write("new file", "x\n")
     said = cli.quick("why", *words, cwd=repo.path, code=code)
     assert told in said.err
     assert len(said.err.splitlines()) > 1, "no word on what to do next"
+
+
+def test_a_hint_names_the_file_as_it_was_typed(repo: Clone, cli: Command) -> None:
+    """From a folder, the name from the top would be another file's."""
+    repo.commit(f="x\n")
+    (repo.path / "deep").mkdir()
+    repo.write("fresh", "x\n")
+    long = cli.quick("why", "../f:9", cwd=repo.path / "deep", code=2).err
+    assert "git gate why ../f\n" in long
+    cli.quick("why", "../f", cwd=repo.path / "deep", code=0)
+    new = cli.quick("why", "../fresh", cwd=repo.path / "deep", code=1).err
+    assert "git log --all -- ../fresh\n" in new
+
+
+@pytest.mark.parametrize("words", [("a\0b", None), ("README", "HEAD\0"), ("n/\0/x:3", "HEAD")])
+def test_a_null_byte_names_nothing(repo: Clone, words: tuple[str, str | None]) -> None:
+    with pytest.raises(gitgate.errors.Usage, match="null byte"):
+        gitgate.why(words[0], rev=words[1], directory=repo.path)
 
 
 def test_no_program_of_the_file_is_run(repo: Clone, cli: Command) -> None:

@@ -309,7 +309,8 @@ def refuse_blank(ctx: click.Context, param: click.Option) -> None:
 def shown_argument(ctx: click.Context, param: click.Parameter) -> str:
     """An argument that was given, as the help names it."""
     given = isinstance(param, click.Argument) and ctx.params.get(param.name or "")
-    return param.human_readable_name.strip("[]") if given else ""
+    name = param.human_readable_name
+    return (name[1:-1] if name.startswith("[") and name.endswith("]") else name) if given else ""
 
 
 def shown_value(param: click.Option) -> str:
