@@ -50,6 +50,7 @@ class Origin:
     verdict: str | None = None
     by: str | None = None
     at: str | None = None
+    confirmed: bool = False
     signed: bool = False
     signature: SignatureMark | None = None
     verified: bool = False
@@ -307,4 +308,4 @@ def with_gate(one: Origin, gate: str, known: Standing) -> Origin:
     mark = known.mark
     signed = mark is not None and mark.word == VERIFIED
     told = replace(told, answer=answer, verdict=said.verdict, by=said.by or None, at=said.at)
-    return replace(told, signed=signed, signature=mark)
+    return replace(told, confirmed=said.confirmed, signed=signed, signature=mark)

@@ -117,6 +117,21 @@ def test_what_the_answers_signature_is_worth_is_said(
     assert {one["id"]: one["answer"]["signed"] for one in found} == {unsigned.id: False, signed.id: True}
 
 
+def test_what_nobody_confirmed_is_not_told_as_somebodys(alone: Seat, cli: Command) -> None:
+    """What a program answered stands in somebody's name, and is not their word: as `show` says."""
+    gate, desk = alone.ask(push=False, work=False), alone.desk
+    said = Answer(gate.id, {"answer": "Postgres"}, "answered", desk.now, gate.tip, ADA, "automatic")
+    after = desk.records.write_event(gate, "answered", said, Signature(ADA, desk.at))
+    alone.clone.git("update-ref", OPEN + gate.id, after.tip)
+    claiming(alone.clone, gate.id)
+    words = "nobody confirmed it; recorded for Ada Lovelace"
+    assert words in cli.quick("show", gate.id, cwd=alone.clone.path, code=0).out
+    words = f"→ Postgres · {words} (unverified)"
+    assert words in cli.quick("why", "app.conf", cwd=alone.clone.path, code=0).out
+    assert words in cli.quick("search", "which", cwd=alone.clone.path, code=0).out
+    assert [one["confirmed"] for one in why(cli, alone.clone, "app.conf")] == [False]
+
+
 def test_a_default_is_nobodys(alone: Seat, clock: Clock, cli: Command) -> None:
     """No name stands there, and no word on a signature."""
     question = Question("answer", "Which?", "choice", (Option("A"), Option("B")), default="B")

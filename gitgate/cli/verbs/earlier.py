@@ -87,16 +87,17 @@ def decided_words(one: Origin, now: float) -> str:
 
     if one.answer is None:
         return "nobody answered"
-    return f"→ {one_line(one.answer, 200)} · {by_words(one.by, one.signature)}, {age(one.at or '', now)} ago"
+    return f"→ {one_line(one.answer, 200)} · {by_words(one.by, one.signature, confirmed=one.confirmed)}, {age(one.at or '', now)} ago"
 
 
-def by_words(by: str | None, mark: SignatureMark | None) -> str:
+def by_words(by: str | None, mark: SignatureMark | None, *, confirmed: bool) -> str:
     """Whose answer it is, and what their signature is worth, as a gate's own page says it."""
     from ...model.people import answerer_words
     from ...text.display import one_line
 
     worth = f" ({one_line(mark.words)})" if by and mark is not None else ""
-    return f"{one_line(answerer_words(by or ''))}{worth}"
+    who = f"{one_line(answerer_words(by or ''))}{worth}"
+    return who if confirmed or not by else f"nobody confirmed it; recorded for {who}"
 
 
 def rest_words(found: Sequence[Origin]) -> str:
@@ -205,7 +206,7 @@ def found_lines(
     yield f"{head}{state}  {clip(one_line(question), room)}"
     if gate.answer is not None:
         said = gate.answer.answer
-        by = by_words(said.by, signed.get(gate.answer.signed_commit, UNSIGNED))
+        by = by_words(said.by, signed.get(gate.answer.signed_commit, UNSIGNED), confirmed=said.confirmed)
         yield clip(f"        → {one_line(printed(opened.questions, said), 200)} · {by}", screen.width)
     for name, passage in passages(gate, wanted.words):
         if name in ("context", "remarks") or (
