@@ -49,6 +49,7 @@ CODES = {
     "git gate notify test team --json": 2,
     "git gate watch --for 30m": None,
     "git gate resume 7k2f": 8,  # nobody has answered
+    "git gate run 9m4x --code now": 8,  # nor here
     "git gate session drop 7k2f": 1,  # its asker had none
     "git gate respond 7k2f -a db=Postgres -a region=eu": 2,  # of a gate with two questions
     'git gate respond 7k2f --approve --note "after 18:00 only"': 2,  # of an approval
@@ -160,7 +161,9 @@ def test_an_example_runs(
     (clone.path / "notes.md").write_text("x", encoding="utf-8")
     gate = cli.quick("ask", "Which?", "-o", "Postgres", "-o", "JWT", "-q", cwd=clone.path, code=0).line
     words = [gate if word == "7k2f" else word for word in shlex.split(line)[2:]]
-    run = "deploys" if "--topic" in words else "release" if {"RUN", "9m4x"} & set(words) else ""
+    run = (
+        "deploys" if {"--topic", "--code"} & set(words) else "release" if {"RUN", "9m4x"} & set(words) else ""
+    )
     if run or words[0] == "run":
         (clone.path / "flows.py").write_text(FLOWS, encoding="utf-8")
     if run:

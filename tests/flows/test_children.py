@@ -650,4 +650,4 @@ def test_it_is_said_which_run_a_signal_is_for(repo: Clone, cli: Command) -> None
     assert f"send it: git gate signal {below[:6]} --topic built VALUE" in waits.err
     cli("signal", below, "--topic", "built", "v1", code=0)
     assert cli("resume", waits.json["id"], code=0).out == "v1\n"
-    assert "\n  return a mapping, a list, text" in cli("run", "flows.py:odd", code=1).err
+    assert "\n  use a mapping, a list, text" in cli("run", "flows.py:odd", code=1).err
