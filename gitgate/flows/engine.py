@@ -23,7 +23,7 @@ from ..agents.flow import RUN
 from ..claims.attending import hear
 from ..context.desk import Desk
 from ..context.targets import remote_of, summaries
-from ..errors import Conflict, UnknownGate, Usage
+from ..errors import BrokenRecord, Conflict, UnknownGate, Usage
 from ..gates.work import made_by_us
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
@@ -362,9 +362,20 @@ class Engine:
         return self.gate_at(kept)
 
     def gate_at(self, kept: Mapping[str, str]) -> Gate:
-        """A gate as it was when a step recorded it."""
+        """A gate as it was when a step recorded it. A run that was taken over brings its journal alone: what somebody answered on
+        another machine just before may not be here yet.
+        """
         with self.turn:
-            return self.desk.records.load(kept["gate"], kept["tip"])
+            try:
+                return self.desk.records.load(kept["gate"], kept["tip"])
+            except BrokenRecord:
+                remote = self.held.held.remote
+                if remote is None:
+                    raise
+                from ..exchange.syncing import bring_home
+
+                bring_home(self.desk, remote)
+                return self.desk.records.load(kept["gate"], kept["tip"])
 
     @contextmanager
     def in_session(self, session: SessionRef) -> Iterator[None]:
