@@ -590,7 +590,8 @@ def test_a_stopped_gate_and_a_passed_deadline_are_the_end_of_the_run(bench: Flow
     assert (stopped.status, stopped.reason, stopped.refused) == ("stuck", "we do it by hand", False)
     late = bench.begin(hurries)
     time.sleep(1.1)
-    ended = bench.again(hurries, late.id)
+    # Where the machine is slow the second is over before the run has ended its wait.
+    ended = late if late.status == "stuck" else bench.again(hurries, late.id)
     assert ended.status == "stuck"
     assert "deadline" in ended.reason
 
