@@ -362,20 +362,15 @@ class Engine:
         return self.gate_at(kept)
 
     def gate_at(self, kept: Mapping[str, str]) -> Gate:
-        """A gate as it was when a step recorded it. A run that was taken over brings its journal alone: what somebody answered on
-        another machine just before may not be here yet.
-        """
+        """A gate as it was when a step recorded it. Whoever took the run over fetched its journal alone: the rest may be away still."""
         with self.turn:
-            try:
+            with suppress(BrokenRecord):
                 return self.desk.records.load(kept["gate"], kept["tip"])
-            except BrokenRecord:
-                remote = self.held.held.remote
-                if remote is None:
-                    raise
+            if self.held.held.remote is not None:
                 from ..exchange.syncing import bring_home
 
-                bring_home(self.desk, remote)
-                return self.desk.records.load(kept["gate"], kept["tip"])
+                bring_home(self.desk, self.held.held.remote)
+            return self.desk.records.load(kept["gate"], kept["tip"])
 
     @contextmanager
     def in_session(self, session: SessionRef) -> Iterator[None]:
