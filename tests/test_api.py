@@ -197,6 +197,7 @@ def test_a_form_and_a_file(repo: Clone, tmp_path: Path) -> None:
     assert (answer.value, answer.values) == (None, {"a": "x", "b": True})
 
 
+@pytest.mark.slow
 def test_waiting_ends_with_the_answer(repo: Clone) -> None:
     """Somebody else answers meanwhile; or nobody does, in the time that was given."""
     assert gitgate.ask("Which?", wait_for=0).state == "awaiting"

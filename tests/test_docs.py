@@ -75,6 +75,7 @@ def test_generated_documentation_is_up_to_date() -> None:
     assert said.returncode == 0, said.stdout + said.stderr
 
 
+@pytest.mark.slow
 def test_the_address_is_set_in_one_place(tmp_path: Path) -> None:
     """Changed there and carried on, it is the new one wherever the old one stood, and nothing but addresses changed."""
     top = DOCS.parent

@@ -75,6 +75,7 @@ def test_one_of_eight_clones_wins_each_of_25_rounds(
     over_clones(25, ann, [clone_of(bare, f"racer{n}") for n in range(RACERS - 1)], clock)
 
 
+@pytest.mark.slow
 def test_one_of_eight_in_a_clone_wins(alone: Seat, clock: Clock) -> None:
     """Several workers in one repository, without a server."""
     for _ in range(3):

@@ -173,6 +173,7 @@ def test_who_moves_a_lease_here_writes_it_down(alone: Seat, clock: Clock) -> Non
     assert claim(alone.desk, alone.now(gate), claimant("next", monotonic=clock)).attempt == 2
 
 
+@pytest.mark.slow
 def test_only_time_in_which_the_remote_answered_is_watched(ann: Seat, bob: Seat, clock: Clock) -> None:
     """A holder that was cut off together with everybody else has the time for one renewal when the remote is back."""
     gate = answered(ann)

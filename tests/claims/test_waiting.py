@@ -153,6 +153,7 @@ def test_a_remote_that_is_silent_is_no_reason_to_stop(ann: Seat, bare: Clone) ->
     assert any("origin does not answer" in words for words in said)
 
 
+@pytest.mark.slow
 def test_a_long_wait_says_a_word_now_and_then(alone: Seat) -> None:
     """Once a minute, not more."""
     gate = gate_of(alone, wishes=WAIT)

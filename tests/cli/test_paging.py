@@ -80,6 +80,7 @@ class TestPager:
         """A gate whose letter is longer than the terminal."""
         return ask("Which?", "--context", "\n".join(f"line {number}" for number in range(80)))
 
+    @pytest.mark.slow
     def test_the_order_is_gits(self, pty_cli: Start, repo: Clone, pager: str, long: str) -> None:
         """GIT_PAGER, then pager.gate, then core.pager, then PAGER; LESS as git sets it."""
         assert "PAGED by env with FRX" in pty_cli("show", long, env={"PAGER": f"{pager} env"}).finish(code=0)

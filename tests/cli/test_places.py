@@ -71,6 +71,7 @@ def state(cli: Command, clone: Clone, gate: str) -> str:
     return str(cli.quick("show", gate, "--json", cwd=clone.path, code=0).json["state"])
 
 
+@pytest.mark.slow
 def test_the_loop_over_every_kind_of_server(cli: Command, url: str, tmp_path: Path) -> None:
     """Asked in one plain clone, listed and answered in another, read by the first."""
     ann, bob = plain_clone(url, tmp_path / "ann"), plain_clone(url, tmp_path / "bob")

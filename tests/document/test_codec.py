@@ -462,6 +462,7 @@ def test_a_value_without_a_file_is_checked_alike() -> None:
         codec.field_of({1: 2}, "x")
 
 
+@pytest.mark.slow
 def test_long_keys_times_many_leaves_stay_small() -> None:
     """Paths are put together only for an error: kept with every field they would take hundreds of megabytes."""
     import tracemalloc

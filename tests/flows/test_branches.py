@@ -424,6 +424,7 @@ def test_a_branch_waits_for_a_person_and_its_tree_with_it(
 # the first of several
 
 
+@pytest.mark.slow
 def test_the_first_to_end_counts_and_the_others_are_ended() -> None:
     """What they ask is taken back, which is recorded; in replay the same one is first."""
     drawn: list[int] = []

@@ -754,6 +754,7 @@ def test_what_an_agent_says_is_read_as_a_model() -> None:
     assert "score" in failed.reason
 
 
+@pytest.mark.slow
 def test_a_step_that_takes_too_long_is_not_waited_for(bench: FlowBench) -> None:
     """It is a TimeoutError, which a flow may catch, now and in replay."""
     over = threading.Event()

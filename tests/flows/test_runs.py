@@ -361,6 +361,7 @@ def test_an_agent_that_is_not_set_up_here_costs_no_run(repo: Clone, cli: Command
     assert actors.starts == ["start architect", "start builder"]
 
 
+@pytest.mark.slow
 def test_it_is_said_where_no_server_goes_on_with_a_run(repo: Clone, bare: Clone, cli: Command) -> None:
     """At its beginning, not once somebody has answered: what an earlier agent left uncommitted is enough for that."""
     repo.git("remote", "add", "origin", str(bare.path))

@@ -76,6 +76,7 @@ def test_other_refs_move_along_or_nothing_does(alone: Seat) -> None:
     assert alone.now(gate) == after
 
 
+@pytest.mark.slow
 def test_a_lock_that_stays_is_said(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
     """A git that was killed leaves one: after a few tries, in seconds, with what frees it; nobody is said to have been first."""
     gate = gate_of(alone)

@@ -143,6 +143,7 @@ def test_a_server_that_does_not_take_so_many(near: Place, monkeypatch: pytest.Mo
     assert tried == [50, 25, 25]
 
 
+@pytest.mark.slow
 def test_a_server_that_takes_nothing_is_soon_left_alone(near: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch shrinks to what any host takes; then it is an error."""
     tried = []

@@ -156,6 +156,7 @@ def test_other_events_are_left_alone(name: str, repo: Clone, tmp_path: Path) -> 
         assert shim(name, b"{}", repo.path, program).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_large_call_is_handed_on_whole(agent: Agent) -> None:
     """A file of a megabyte, with whatever is in it."""
     agent.clone.commit("rules", **{".gitgate.yml": "approvals:\n  - Write(big)\n"})

@@ -25,6 +25,7 @@ from support.testbed.repositories import Clone
 from .conftest import Team
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("agent")
 def test_answering_starts_a_job(team: Team) -> None:
     """With the person's token; the id and the commit go, the answer does not."""

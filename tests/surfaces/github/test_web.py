@@ -158,6 +158,7 @@ CALLS: list[Callable[[GitHub], object]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_answer_of_another_shape_is_the_forges_failure() -> None:
     """Whatever valid JSON it sends for whatever is asked: no other error comes of it."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Strange) as listening:
