@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import gitgate
+from support.flowing import FlowBench
 from support.resuming import until
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -280,3 +282,31 @@ def test_a_flow_starts_afresh_in_another_clone(
     assert shown(cli, following, repo)["result"] == [2, False]
     assert agents.starts == ["tester start", "tester start"]
     assert len(cli("list", "--runs", "--json", code=0).json["runs"]) == 2
+
+
+def test_an_answer_that_only_the_journal_tells_of_is_brought_home(
+    bench: FlowBench, repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command
+) -> None:
+    """Another clone takes a run over whose last step names a gate as it became there since: its journal alone is fetched."""
+    repo.git("remote", "add", "origin", str(bare.path))
+    repo.git("push", "-q", "--force", "origin", "main")
+    repo.git("fetch", "-q", "origin")
+
+    @gitgate.flow
+    def twice_asked() -> list[str]:
+        answers = [gitgate.ask(words, wait=True).answer for words in ("First?", "Second?")]
+        return [answer.text for answer in answers if answer]
+
+    begun = bench.begin(twice_asked)
+    there = FlowBench(clone_of(bare, "there"))
+    cli("sync", cwd=there.clone.path, code=0)
+    cli("respond", "-m", "one", code=0)
+    assert bench.again(twice_asked, begun.id).status == "waiting_human"
+    cli("respond", "-m", "two", code=0)
+    bench.close()
+    cli("sync", code=0)
+    try:
+        ended = there.again(twice_asked, begun.id)
+    finally:
+        there.close()
+    assert (ended.status, ended.value) == ("completed", ["one", "two"])
