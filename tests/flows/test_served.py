@@ -76,6 +76,35 @@ def test_an_answer_from_another_clone_goes_on_with_the_run_on_the_server(
     cli("verify", cwd=server.path, code=0)
 
 
+@pytest.mark.slow
+def test_an_agent_that_the_server_does_not_know_costs_no_run(
+    server: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
+) -> None:
+    """The run is stalled there, whoever looks is told why, and it goes on once the agent is set up; nothing is done again."""
+    ann, bob = clone_of(server, "ann"), clone_of(server, "bob")
+    for clone in (ann, bob):
+        clone.git("config", "gitgate.session", "push")
+        cli.quick("init", "--no-resume", cwd=clone.path, code=0)
+    ann.commit(**{"flows.py": FLOW})
+    ann.git("push", "-q", "origin", "main")
+    actors = Actors(server, tmp_path / "agents")
+    actors.says("coder", {"status": "DONE"})
+    for line in server.git("config", "--get-regexp", r"^gitgate\.agent\.").splitlines():
+        ann.git("config", *line.split(" ", 1))
+    run = cli("run", "flows.py", "1.4", "--json", cwd=ann.path, code=8).json["id"]
+    gate = awaited(cli, bob)
+    cli("respond", gate, "--approve", cwd=bob.path, code=0)
+    until(partial(stands, cli, bob, run, gate, "stalled"))
+    shown = cli("show", run, "--json", cwd=bob.path, code=0).json
+    assert "no agent is called 'deployer'" in shown["reason"]
+    assert "1 run stalled" in cli(cwd=bob.path, code=0).out
+    actors.says("deployer", {"status": "DONE"})
+    cli("resume", run, cwd=server.path, code=0)
+    until(partial(stands, cli, bob, run, gate, "completed"))
+    assert actors.starts == ["start coder", "start deployer"]
+    cli("verify", cwd=server.path, code=0)
+
+
 # Where it is started it notes what has started it, up to whoever that was, and works on; where it goes on, it is done.
 WORKS = """#!/bin/sh
 cat > /dev/null
