@@ -112,6 +112,16 @@ def ages(moments: Sequence[str], now: float) -> list[str]:
     return [known[at] for at in moments]
 
 
+# What a deadline does to a question that nobody answered.
+AT_DEADLINE = {
+    "stuck": "it expires, and nobody is resumed",
+    "remind": "it waits on, and is announced again",
+    "defer": "it is put aside for as long again",
+    "default": "its default applies, in nobody's name",
+    "fail": "it expires, and whoever asked hears that nobody answered",
+}
+
+
 def due(deadline: str, now: float) -> str:
     try:
         left = parse_time(deadline) - now

@@ -424,16 +424,6 @@ def attachments_of(listed: Sequence[tuple[str, str]], desk: Desk) -> dict[str, b
     return found
 
 
-# What a deadline does to a question that nobody answered.
-THEN = {
-    "stuck": "it expires, and nobody is resumed",
-    "remind": "it waits on, and is announced again",
-    "defer": "it is put aside for as long again",
-    "default": "its default applies, in nobody's name",
-    "fail": "it expires, and whoever asked hears that nobody answered",
-}
-
-
 def tell_asked(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None:
     """Where the question went, what was published with it, and what happens next."""
     gate, published = asked.gate, asked.published
@@ -452,11 +442,11 @@ def tell_asked(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None
     if not published.pushed and (went := where(desk, published)) == SAVED:
         screen.say(went)
     if gate.deadline is not None:
-        from ...render.table import due
+        from ...render.table import AT_DEADLINE, due
 
         left = f"{gate.timeout}s" if gate.timeout and gate.timeout < 60 else due(gate.deadline, desk.clock())
         screen.say(
-            f"its deadline: {left.removeprefix('due in ')} from now ({gate.deadline}); then {THEN[gate.opened.on_timeout]}"
+            f"its deadline: {left.removeprefix('due in ')} from now ({gate.deadline}); then {AT_DEADLINE[gate.opened.on_timeout]}"
         )
     if not waits:
         screen.say(

@@ -14,6 +14,7 @@ from ...questions.answers import value_words
 from ...questions.file import told_fields
 from ...questions.types import type_of
 from ...render.shapes import run_named, who_ended
+from ...render.table import AT_DEADLINE
 from ...setup.workflows import ANSWERS
 from ...text.display import one_line
 from ...text.times import format_duration
@@ -209,7 +210,9 @@ def terms_words(view: View) -> str:
             if gate.opened.timeout and first
             else ""
         )
-        words.append(f"deadline **{one_line(gate.deadline, 30)}**{within}")
+        words.append(
+            f"deadline **{one_line(gate.deadline, 30)}**{within}; then {AT_DEADLINE[gate.opened.on_timeout]}"
+        )
     if gate.state == "awaiting" and gate.later:
         words.append(f"later until **{one_line(gate.later, 30)}**")
     words += [span(told, 200) for told in told_fields(gate.opened)]
@@ -294,13 +297,13 @@ def retry_words(view: View) -> str:
     gate, answer = view.gate.id, view.gate.answer
     ways = [
         f"to try again, in a clone: `git gate resume {gate}`",
-        f"to end it: `git gate stop {gate} --reason WHY`",
+        f"to end it: a comment that says `/stop {gate} WHY`, or, in a clone: `git gate stop {gate} --reason WHY`",
     ]
     if view.jobs and answer is not None:
         page = f"{view.site}/actions/workflows/{ANSWERS}"
         given = f"the gate `{gate}` and the commit {span(answer.commit, 64)}"
         ways[:1] = [
-            f"**to try again**: [the workflow's page]({page}), its button **Run workflow**, with {given}",
+            f"**to try again**: [the workflow's page]({page}), its button **Run workflow**: leave the branch, give {given}",
             f"or, in a clone: `git gate resume {gate}`",
         ]
     return "\n".join(f"- {way}" for way in ways)
@@ -332,7 +335,11 @@ def outcome_note(view: View) -> ReplyNote | None:
     if came is None or entry is None or gate.state not in ("resumed", "failed"):
         return None
     said = [f"Gate **{gate.id}**: {ending(view, came)}", asked_words(gate)]
-    said += [f"It is not started again by itself:\n\n{retry_words(view)}"] if gate.state == "failed" else []
+    said += (
+        [f"It is not tried again by itself, and its answer is kept:\n\n{retry_words(view)}"]
+        if gate.state == "failed"
+        else []
+    )
     said += told_last(view.site, came, MOST_SAID)
     return ReplyNote(f"<!-- gitgate came={entry.commit} gate={gate.id} -->", "\n\n".join(said))
 
@@ -352,11 +359,11 @@ def ending(view: View, came: Outcome) -> str:
     if view.gate.state == "failed":
         return f"⚠️ the agent failed{f': {span(came.reason, 300)}' if came.reason else '.'}"
     if not came.commits:
-        return "✅ the agent went on, and made no commits: nothing is to be reviewed."
+        return "✅ the agent went on and ended, without commits: nothing is to be reviewed."
     made = ", ".join(commit_link(view, oid) for oid in came.commits[:10])
     more = f" and {len(came.commits) - 10} more" if len(came.commits) > 10 else ""
     where = f" on {span(came.branch, 100)}" if came.branch else ""
-    return f"✅ the agent went on: {made}{more}{where}{compare_link(view, came)}"
+    return f"✅ the agent went on and ended: {made}{more}{where}{compare_link(view, came)}"
 
 
 def compare_link(view: View, came: Outcome) -> str:
@@ -487,7 +494,7 @@ def how(view: View) -> str:
         f"**Reply** with a new comment that begins with {'a command above, or with ' if above else ''}one of these; "
         f"it counts from {whose.words}.{more}\n\n"
         f"{fence}text\n{ways}\n{fence}\n\n"
-        f"{plain_words(view)}An edited comment, a reaction and a ticked box are no answers: nobody could tell whose they are."
+        f"{plain_words(view)}Write a new comment: an edited one, a reaction and a ticked box are no answers."
     )
 
 

@@ -36,7 +36,7 @@ def test_an_outcome_is_a_comment_of_its_own_once(team: Team, agent: Agent, bare:
     tip = bare.git("rev-parse", "feature")
     (told,) = ends(team, gate)
     assert (
-        f"Gate **{gate}**: ✅ the agent went on: [`{tip[:10]}`]({team.forge.site}/commit/{tip}) on `feature`"
+        f"Gate **{gate}**: ✅ the agent went on and ended: [`{tip[:10]}`]({team.forge.site}/commit/{tip}) on `feature`"
         in told
     )
     assert f"on `feature`. **To review:** [compare]({team.forge.site}/compare/{tip}%5E...{tip})" in told
@@ -60,9 +60,9 @@ def test_a_failure_is_told_with_the_way_to_try_again(
     answer = team.gate(gate)["answer"]["commit"]
     page = f"{team.forge.site}/actions/workflows/gitgate.yml"
     assert "⚠️ the agent failed" in told
-    assert "It is not started again by itself:" in told
+    assert "It is not tried again by itself, and its answer is kept:" in told
     assert (
-        f"[the workflow's page]({page}), its button **Run workflow**, with the gate `{gate}` and the commit `{answer}`"
+        f"[the workflow's page]({page}), its button **Run workflow**: leave the branch, give the gate `{gate}` and the commit `{answer}`"
         in told
     )
     assert f"`git gate resume {gate}`" in told
@@ -79,6 +79,21 @@ def test_a_failure_is_told_with_the_way_to_try_again(
     assert len(agent.starts) == starts + 1
     assert team.gate(gate)["state"] == "resumed"
     assert len(ends(team, gate)) == 2
+
+
+def test_a_failure_is_ended_by_a_reply(team: Team, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its comment says; by somebody who may write."""
+    monkeypatch.setenv("GITGATE_MAX_ATTEMPTS", "1")
+    agent.does("exit 3")
+    gate = team.ask("Which database?")
+    team.hear(team.forge.write(THREAD, "ada", "/answer Postgres"), "--resume", code=1)
+    (told,) = ends(team, gate)
+    assert f"`/stop {gate} WHY`" in told
+    team.hear(team.forge.write(THREAD, "eve", f"/stop {gate} not mine"))
+    assert team.gate(gate)["state"] == "failed"
+    team.hear(team.forge.write(THREAD, "ada", f"/stop {gate} no database after all"))
+    assert team.gate(gate)["state"] == "stopped"
+    assert "no database after all" in team.shown(gate)
 
 
 def test_those_whom_it_is_for_are_mentioned(team: Team) -> None:
