@@ -57,6 +57,7 @@ class Renewer:
         self.held = held
         self.clock = clock
         self.began = clock()
+        self.renewed = held.taken or self.began
         self.lost = threading.Event()
         self.over = threading.Event()
         self.resting = threading.Event()
@@ -79,6 +80,15 @@ class Renewer:
         self.over.set()
         self.thread.join()
         return self.held
+
+    def still_holds(self) -> bool:
+        """Whether the claim is ours for certain, before something is started: a process that stood still for most of a term hears
+        first whether somebody took over.
+        """
+        term = self.held.said.term
+        while self.clock() - self.renewed > term * claiming.GIVE_UP_AT and not self.lost.wait(POLL / 10):
+            pass
+        return not self.lost.is_set()
 
     def rest(self) -> None:
         """The agent has ended, and what came of it has still to be recorded."""
@@ -117,6 +127,7 @@ class Renewer:
             if self.over.is_set():
                 return False
             self.held = renew(desk, self.held)
+            self.renewed = self.held.taken
             self.heard.set()
             return True
 
@@ -309,6 +320,8 @@ def run_agent(
     notes.note_run(desk, gate, launch.folder)
     note_writings(desk, found.directory)
     grace = min(process.GRACE, renewer.held.said.term / 6)
+    if not renewer.still_holds():
+        return None
     running = process.begin(launch, grace=grace)
     errand.say(f"{program} was started; what it says is in {launch.folder}")
     try:

@@ -165,5 +165,54 @@ def test_a_runner_that_loses_its_claim_stops_its_agent(
     assert bob.git("ls-remote", "origin", "refs/heads/main").split()[0] == bob.git("rev-parse", "origin/main")
 
 
+# Stands still, like a machine that sleeps, when all is ready and the agent is about to be started.
+STOPS = """
+import os, signal, sys
+from gitgate.resumption import run
+
+ready = run.note_writings
+
+def stands_still(*args):
+    ready(*args)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+run.note_writings = stands_still
+from gitgate.cli.main import main
+sys.exit(main(["resume", sys.argv[1]]))
+"""
+
+
+@pytest.mark.slow
+def test_a_runner_that_stood_still_before_it_started_the_agent_starts_none(
+    ann: Clone, bob: Clone, agent: Agent, cli: Command
+) -> None:
+    """Somebody took over meanwhile: it hears that before it starts anything, and no two agents are there at once."""
+    agent.does("")
+    for clone in (ann, bob):
+        clone.git("config", "gitgate.leaseTerm", "1s")
+    ann.git("config", "gitgate.session", "push")
+    gate = cli.quick(
+        "ask", "Which?", "--agent", "scripted", "--session", "session-1", cwd=ann.path, code=0
+    ).line
+    cli.quick("sync", cwd=ann.path, code=0)
+    publish_work(ann, gate)
+    cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0)
+    late = subprocess.Popen(
+        [sys.executable, "-c", STOPS, gate],
+        cwd=ann.path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert os.WIFSTOPPED(os.waitpid(late.pid, os.WUNTRACED)[1])
+        until(lambda: resumed(cli, bob, gate))
+        assert agent.starts == [gate]
+        late.send_signal(signal.SIGCONT)
+        assert late.wait(PATIENCE) == 5
+    finally:
+        late.kill()
+    assert agent.starts == [gate]
+
+
 def publish_work(clone: Clone, gate: str) -> None:
     clone.git("push", "-q", "origin", f"refs/hitl/work/{gate}", f"refs/hitl/sessions/{gate}")
