@@ -284,14 +284,16 @@ def summaries(desk: Desk) -> Iterator[Summary]:
         yield from read_summaries(run, tips.mark, OPEN)
 
 
-def all_summaries(desk: Desk) -> list[Summary]:
-    """The same at once, for lists and figures. Of many, what the index has of their commits is not read again."""
+def all_summaries(desk: Desk, *, begin: bool = True) -> list[Summary]:
+    """The same at once, for lists and figures. Of many, what the index has of their commits is not read again. `begin`: where there is
+    no index yet, one is made, for the next time.
+    """
     if pays(how_many(desk.repo.index)):
         from ..store.records.index import read_open
 
         return read_open(desk.index, desk.refs)
     found = list(summaries(desk))
-    if pays(len(found)):
+    if begin and pays(len(found)):
         from ..store.records.index import TIPS, rows_of
 
         desk.index.replace(TIPS, rows_of(desk.index, found))

@@ -57,14 +57,14 @@ def is_meant_for(summary: Summary, person: str) -> bool:
     return any(word.strip().lstrip("@").lower() in known for word in summary.to.split(","))
 
 
-def list_gates(desk: Desk, chosen: Filter) -> list[Summary]:
-    """The gates that a list shows, most pressing first; a deadline that has passed is acted on first."""
+def list_gates(desk: Desk, chosen: Filter, *, begin: bool = True) -> list[Summary]:
+    """The gates that a list shows, most pressing first; a deadline that has passed is acted on first. `begin`: see `all_summaries`."""
     now = desk.now
     found, every = (
         [],
         [
             settled_summary(desk, summary) if summary.deadline and overdue(summary, now) else summary
-            for summary in all_summaries(desk)
+            for summary in all_summaries(desk, begin=begin)
         ],
     )
     if desk.heard:

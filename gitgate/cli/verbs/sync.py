@@ -83,7 +83,8 @@ def hand_on_all(screen: Screen, desk: Desk, known: int) -> None:
     from ...gates.listing import Filter, list_gates
 
     if known <= FEW or is_time(desk, LOOKED_THROUGH, LOOK_THROUGH_EVERY):
-        hand_stalled_on(screen, desk, list_gates(desk, Filter()))
+        # The index is for whoever reads lists: the first of them makes it.
+        hand_stalled_on(screen, desk, list_gates(desk, Filter(), begin=False))
 
 
 def age_shape(known: Freshness | None) -> dict[str, object] | None:
