@@ -23,7 +23,7 @@ from gitgate.acts.asking import AskWishes, ask
 from gitgate.context.desk import machine_settings, open_desk
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Question
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.questions.drafts import Draft
 from gitgate.runners.celery import QUEUE, make_app
 from support.brokers import QueueWorker, empty, messages, redis_server

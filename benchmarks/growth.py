@@ -18,7 +18,7 @@ from gitgate.acts.asking import AskWishes, ask
 from gitgate.acts.remarks import stop
 from gitgate.context.desk import open_desk
 from gitgate.gates.recording import reload
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.questions.drafts import Draft, question
 
 from . import scenes

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gitgate.context.desk import open_desk
-from gitgate.document.values import replace
+from gitgate.document import replace
+from gitgate.model import gate_id
 from gitgate.model.gate import (
     Answer,
     Asker,
@@ -23,12 +24,10 @@ from gitgate.model.gate import (
     Remark,
     Work,
 )
-from gitgate.model.states import gate_id
-from gitgate.record import events
+from gitgate.record import events, message
 from gitgate.record.events import apply, begin
-from gitgate.record.headline import message
 from gitgate.store.records.records import Beside, Signature
-from gitgate.text.times import format_time
+from gitgate.text import format_time
 
 from .measure import run
 

@@ -21,7 +21,7 @@ from gitgate.errors import Conflict
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Question
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.questions.drafts import Draft
 
 from . import scenes

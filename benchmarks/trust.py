@@ -12,7 +12,7 @@ from .measure import COMMAND, Row, ratio, run, side_by_side
 ANSWERS = 1000
 ANSWER = """
 import os, pathlib, sys
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.acts.answering import Manner, respond
 from gitgate.context.desk import open_desk
 from gitgate.gates.recording import reload

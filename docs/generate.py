@@ -17,7 +17,7 @@ from generator import manual, markdown, tree
 from gitgate.cli.exits import MEANINGS
 from gitgate.cli.main import SECTIONS, cli
 from gitgate.config import SETTINGS
-from gitgate.model.states import RUN_TABLE, TABLE
+from gitgate.model import RUN_TABLE, TABLE
 from gitgate.version import REPOSITORY, VERSION
 
 DOCS = Path(__file__).parent

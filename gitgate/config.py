@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from .document.values import NamedTuple, dataclass, field, replace
+from .document import NamedTuple, dataclass, field, replace
 from .errors import GateError, UnsupportedSystem, Usage
 
 FILE = ".gitgate.yml"
@@ -336,7 +336,7 @@ class Settings:
         """The same of the environment, where others may have variables too: those that are all but one of ours, and those
         that set what only this machine's configuration may.
         """
-        from .document.values import nearest
+        from .document import nearest
 
         settings = {one.variable: one for one in SETTINGS}
         wrong = {}
@@ -411,7 +411,7 @@ class Settings:
         return float(self.text(name).removesuffix("s") or 0)
 
     def seconds(self, name: str) -> int | None:
-        from .text.times import parse_duration
+        from .text import parse_duration
 
         text = self.text(name)
         return parse_duration(text) if text else None
@@ -481,7 +481,7 @@ def misfit(setting: Setting, value: str) -> str:
     if kind == "hours" and value and not re.fullmatch(HOURS, value):
         return "hours of this machine's clock, such as 22:00-07:00"
     if kind == "duration" and value:
-        from .text.times import parse_duration
+        from .text import parse_duration
 
         try:
             parse_duration(value)
@@ -492,7 +492,7 @@ def misfit(setting: Setting, value: str) -> str:
 
 def close_name(name: str, known: Iterable[str]) -> str:
     """` (did you mean maxAgents?)`, where one of the names is close."""
-    from .document.values import near
+    from .document import near
 
     return near(name, list(known))
 
@@ -563,7 +563,7 @@ def read_file(path: Path, unread: list[str] | None = None) -> Mapping[str, str]:
         return {}
     except OSError as unreadable:
         raise Usage(f"{path} cannot be read: {unreadable.strerror}") from unreadable
-    from .document.values import is_blank
+    from .document import is_blank
 
     if is_blank(data):
         return {}

@@ -25,7 +25,7 @@ from .context.desk import Desk, machine_settings, open_desk
 from .context.targets import summaries
 from .errors import Conflict, GateError, tells_of_full_disk
 from .gates.leases import RENEW_AT, boottime, look_at_leases
-from .model.states import RESUMING, is_id
+from .model import RESUMING, is_id
 from .resumption import cache
 from .resumption.cache import CacheTerms
 from .resumption.calls import hand_out

@@ -41,13 +41,13 @@ from .flows.journal import HeldRun, load_run, signal_run, take_run
 from .flows.program import FlowFunction, Surroundings, called, start_run
 from .flows.terms import Doing, FlowTerms
 from .gates.agency import AgentStart
+from .model import AWAITING
 from .model.gate import Gate, Question
-from .model.states import AWAITING
-from .questions.base import Given
+from .questions import Given
 from .questions.drafts import Draft
 from .record.runs import Run, RunEntry
 from .store.git.repository import Git
-from .text.times import parse_time
+from .text import parse_time
 
 PERSON = "A Person <person@example.invalid>"
 MOST_ROUNDS = 1000

@@ -17,7 +17,7 @@ from gitgate.agents.agent import Start
 from gitgate.agents.command import placeholders
 from gitgate.cli.exits import Meaning
 from gitgate.config import SETTINGS
-from gitgate.model.states import RUN_STATES, RUN_TABLE, STATES, TABLE
+from gitgate.model import RUN_STATES, RUN_TABLE, STATES, TABLE
 from gitgate.version import REPOSITORY
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -15,8 +15,7 @@ import pytest
 
 import gitgate
 from gitgate import errors
-from gitgate.document import codec
-from gitgate.document.values import Field
+from gitgate.document import Field, codec
 from gitgate.model.gate import Value
 from support import PATIENCE
 from support.conversing import held, open_gate, stop_talk, talk_to_answer

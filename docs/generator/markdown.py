@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from gitgate.cli.exits import Meaning
 from gitgate.config import Setting
-from gitgate.model.states import StateRow
+from gitgate.model import StateRow
 
 from .tree import Entry, Verb, anywhere, paragraphs, shared
 

@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..context.desk import Desk
 from ..context.targets import remote_of
-from ..document.values import dataclass, field, replace
+from ..document import dataclass, field, replace
 from ..errors import BadAnswer, Conflict, GateError, IllegalEvent, NotAllowed, PushRefused, Stale
 from ..exchange.publishing import Published, publish
 from ..gates.recording import act, record, reload
-from ..model import people
+from ..model import ANSWERED, AWAITING, people, refusal, traits
 from ..model.gate import Answer, Edit, Entry, Event, Gate
 from ..model.people import split_person
-from ..model.states import ANSWERED, AWAITING, refusal, traits
 from ..policy.permit import Permit, permit, signing, written_at
 from ..policy.ruling import SaidHow, Who
+from ..questions import Given
 from ..questions.answers import read_answer
-from ..questions.base import Given
 from ..questions.types import type_of
+from ..record import Summary
 from ..record.events import changed_terms, said_elsewhere, why_late
-from ..record.headline import Summary
 from ..store.git.refs import OPEN
 
 if TYPE_CHECKING:

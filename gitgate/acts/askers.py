@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ..context import ancestry
 from ..context.ancestry import Process, above
 from ..context.desk import Desk
-from ..document.values import dataclass
+from ..document import dataclass
 from ..gates.work import followed
+from ..model import is_id
 from ..model.conversation import SavedSession
 from ..model.gate import Gate
 from ..model.people import is_robot, login_of
-from ..model.states import is_id
 from ..questions.drafts import Draft
 from ..store.git.refs import OPEN, RUNS
 

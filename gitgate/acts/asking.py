@@ -14,18 +14,18 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from .. import text as times
 from ..context.desk import Desk
 from ..context.machine import host_name
 from ..context.targets import may_publish_work, remote_of
-from ..document.values import dataclass, replace
+from ..document import dataclass, replace
 from ..errors import LostRace, NotAllowed, Usage
 from ..exchange.publishing import Published, publish
 from ..gates.recording import act, check_names, tell_people
 from ..gates.work import FOLLOWED, on_its_branch, tie_commits
-from ..model import trailers
+from ..model import ON_TIMEOUT, gate_id, is_id, no_word, people
 from ..model.conversation import SavedSession, Talk
 from ..model.gate import Asker, Gate, Opened, Question, Session, Work
-from ..model.states import ON_TIMEOUT, gate_id, is_id, no_word
 from ..policy.permit import approvals_may_default, tightened
 from ..questions.drafts import Draft, check_context
 from ..questions.file import ASKED, MOST_BYTES, check_name
@@ -34,8 +34,7 @@ from ..record import events
 from ..store.git.refs import OPEN, SESSIONS, WORK
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
-from ..text import times
-from ..text.display import one_line
+from ..text import one_line
 from .askers import (
     RUN,
     STEP,
@@ -342,7 +341,7 @@ def held_by_key(desk: Desk, key: str | None, key_for: int | None = None) -> Gate
     opened = desk.refs.get(key_ref(key))
     if opened is None:
         return None
-    said = trailers.parse_trailers(desk.records.commit(opened).message) or {}
+    said = people.parse_trailers(desk.records.commit(opened).message) or {}
     name = said.get("Gate", "")
     tip = desk.refs.get(OPEN + name) if name else None
     loaded = act(desk, desk.records.load(name, tip)) if tip else archived_gate(desk, name)

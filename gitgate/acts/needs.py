@@ -13,26 +13,26 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import model
+from .. import text as times
 from ..config import FILE
 from ..context import machine
 from ..context.desk import Desk
 from ..context.targets import may_publish_work, summaries
-from ..document.values import dataclass, may_have, replace
+from ..document import dataclass, may_have, replace
 from ..errors import Conflict, GateError, NotAllowed, Usage
 from ..exchange.publishing import publish
 from ..gates.agency import is_agent, starts_by_itself
-from ..model import states, trailers
+from ..model import AWAITING, WITHDRAWN, people
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
-from ..model.states import AWAITING, WITHDRAWN
 from ..questions.calls import Call, CallRule, call_of, config_of, digest_of_call, parse_rules, questions_of
 from ..questions.drafts import Draft
 from ..questions.signals import Need, draft_of, find_need, last_object, plain_draft, read_need
 from ..questions.types import type_of
 from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN
-from ..text import times
-from ..text.display import one_line
+from ..text import one_line
 from ..text.secrets import redact, secret_values
 from . import remarks
 from .askers import asks_nobody
@@ -81,14 +81,14 @@ def gate_of_call(desk: Desk, call_id: str) -> Gate | None:
 def named_gate(desk: Desk) -> Gate | None:
     """The gate that this process was started for, as its runner says."""
     named = desk.settings.env.get("GITGATE_GATE", "")
-    return any_gate(desk, named) if states.is_id(named) else None
+    return any_gate(desk, named) if model.is_id(named) else None
 
 
 def gate_of_key(desk: Desk, key: str) -> Gate | None:
     opened = desk.refs.get(key_ref(key))
     if opened is None:
         return None
-    said = trailers.parse_trailers(desk.records.commit(opened).message) or {}
+    said = people.parse_trailers(desk.records.commit(opened).message) or {}
     return any_gate(desk, said.get("Gate", ""))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from .. import model
 from ..context.desk import Desk
 from ..context.targets import find_tip, remote_of
-from ..document.values import dataclass
+from ..document import dataclass
 from ..errors import GateError, IllegalEvent, UnknownGate
 from ..gates.recording import act
-from ..model import states
 from ..model.gate import Gate
 from ..model.people import answerer_words
 
@@ -34,7 +34,7 @@ def asking(find: Callable[[Desk, str | None], T], desk: Desk, given: str | None)
         return find(desk, given)
     except UnknownGate as unknown:
         remote = remote_of(desk)
-        if given is None or remote is None or not states.is_prefix(given.strip().lower()):
+        if given is None or remote is None or not model.is_prefix(given.strip().lower()):
             raise
         from ..exchange.syncing import news
 
@@ -91,7 +91,7 @@ def find_gate(desk: Desk, given: str | None) -> FoundGate:
 
 
 def find_archived(desk: Desk, given: str | None) -> Gate | None:
-    if given is None or not states.is_prefix(given.strip().lower()):
+    if given is None or not model.is_prefix(given.strip().lower()):
         return None
     from ..gates.history import load_archived
 
@@ -100,12 +100,12 @@ def find_archived(desk: Desk, given: str | None) -> Gate | None:
 
 def what_became(gate: Gate) -> str:
     """In one line, of a gate that waits no more: by whom, and what they said."""
-    from ..text.display import one_line
+    from ..text import one_line
 
     name = f"gate {gate.id[:6]}"
     if gate.answer is not None:
         from ..questions.answers import printed
-        from ..text.display import one_line
+        from ..text import one_line
 
         answer = gate.answer.answer
         by = answerer_words(answer.by)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import text as times
 from ..context.desk import Desk, check_choice
 from ..context.targets import may_publish_work
-from ..document.values import dataclass, replace
+from ..document import dataclass, replace
 from ..errors import NotAllowed, Usage
 from ..exchange.publishing import Published, publish
 from ..gates.recording import act, record
+from ..model import PRIORITIES
 from ..model.gate import Edit, Event, Gate, Remark
-from ..model.states import PRIORITIES
 from ..policy.permit import Permit, permit, permit_change, permit_words, signing
 from ..policy.ruling import SaidHow, Who
-from ..text import times
 from .askers import RUN, STEP, agent_here
 from .sessions import session_digest
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .. import text
 from ..claims.attending import hear_remote
 from ..context import machine
 from ..context.desk import Desk
@@ -17,10 +18,9 @@ from ..gates.listing import Filter, list_gates
 from ..gates.recording import act
 from ..model.gate import Answer, Claim, Gate, Opened
 from ..model.people import UNSIGNED
-from ..record.headline import Summary
+from ..record import Summary
 from ..store.git.refs import OPEN
-from ..text import times
-from ..text.display import one_line
+from ..text import one_line
 from .reading import find_gate, find_open
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
     end_signalled(desk)
     gate = find_gate(desk, given).gate
     asked = gate.opened.asked
-    waiting = times.ago(desk.clock() - times.parse_time(asked.at))
+    waiting = text.ago(desk.clock() - text.parse_time(asked.at))
     lines = [
         f"gate {gate.id}: {gate.state}",
         f"agent: {one_line(asked.agent)}",
@@ -53,7 +53,7 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
     if gate.deadline and gate.state == "awaiting":
         lines.append(f"deadline: {gate.deadline} ({gate.opened.on_timeout})")
     if gate.outcome is not None:
-        from ..record.headline import loose_ends
+        from ..record import loose_ends
 
         lines += [f"left: {one_line(words)}" for words in loose_ends(gate.outcome)]
     stuck = is_stalled(desk, gate)
@@ -106,7 +106,7 @@ def is_stalled(desk: Desk, gate: Gate) -> str:
     """Why a person is needed although there is an answer; empty when none is."""
     if gate.state == "resuming" or gate.actionable:
         from ..gates.leases import may_stall, stalled
-        from ..record.headline import summary_of
+        from ..record import summary_of
 
         summary = summary_of(gate.id, gate.tip, desk.records.commit(gate.tip).message)
         if may_stall(summary) and stalled(desk, summary):
@@ -153,7 +153,7 @@ def overall_status(desk: Desk) -> tuple[Json, str]:
 
 
 def listener_line(here: machine.Attentive, now: float) -> str:
-    from ..render.table import age
+    from ..render import age
 
     who, by = one_line(here.by.partition(" <")[0], 60), one_line(here.dialog, 40)
     if here.dialog == machine.AT_DESK:
@@ -162,7 +162,7 @@ def listener_line(here: machine.Attentive, now: float) -> str:
 
 
 def agent_line(known: Known, now: float) -> str:
-    from ..render.table import age
+    from ..render import age
 
     gates = known.resuming or known.waiting
     which = f" ({', '.join(gate[:6] for gate in gates)})" if gates else ""

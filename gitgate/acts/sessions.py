@@ -18,14 +18,13 @@ from typing import Any, TypedDict
 from ..context import machine
 from ..context.desk import Desk
 from ..context.targets import remote_of
-from ..document import codec
-from ..document.values import Field, dataclass, replace
+from ..document import Field, codec, dataclass, replace
 from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..exchange.publishing import push_moves
 from ..gates.agency import adapter, stayed
+from ..model import is_id
 from ..model.conversation import Conversation, SavedSession, SessionRef
 from ..model.gate import Answer, Gate, Remark
-from ..model.states import is_id
 from ..store.git.objects import FOLDER, REGULAR
 from ..store.git.permissions import private_folder
 from ..store.git.refs import SESSIONS

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ..document.values import dataclass, field
+from ..document import dataclass, field
 from ..errors import Failure, Usage
 from ..model.conversation import SavedSession, SessionRef
 
@@ -369,7 +369,7 @@ def reason_of_end(finished: Finished) -> str:
 
 def brief(text: str) -> str:
     """A reason in one line without secrets: it is recorded, and others read it."""
-    from ..text.display import one_line
+    from ..text import one_line
     from ..text.secrets import redact
 
     return one_line(redact(text), REASON_CELLS)
@@ -457,7 +457,7 @@ def of_program(words: Sequence[str], name: str) -> bool:
 
 def as_another(saved: SavedSession, session: str) -> SavedSession:
     """The same conversation by another id, in the names of its files and in what they hold."""
-    from ..document.values import replace
+    from ..document import replace
 
     old, new = need_session_id(saved.id), need_session_id(session)
     files = {
@@ -468,7 +468,7 @@ def as_another(saved: SavedSession, session: str) -> SavedSession:
 
 
 def too_large(saved: SavedSession, name: str, most: int) -> SavedSession:
-    from ..document.values import replace
+    from ..document import replace
 
     return replace(saved, left_out=((name, f"it is larger than {most / 1e6:g} MB"),))
 

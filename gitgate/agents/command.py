@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..document.values import replace
+from ..document import replace
 from ..errors import Usage
 from .agent import (
     Agent,

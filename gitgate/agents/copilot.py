@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..document.values import replace
+from ..document import replace
 from ..model.conversation import SavedSession, SessionRef
 from ..store.git.permissions import private_folder, write_private
 from .agent import (

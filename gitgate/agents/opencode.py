@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..document.values import replace
+from ..document import replace
 from ..errors import Failure, Usage
 from ..model.conversation import SavedSession, SessionRef
 from .agent import (

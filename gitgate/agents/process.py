@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ..document.values import dataclass, field
+from ..document import dataclass, field
 from ..errors import Conflict, Failure
 from ..store.git.permissions import write_private
 from . import keeper

@@ -31,9 +31,8 @@ from ..flows.engine import current, need_engine
 from ..flows.program import FlowFunction, as_flow, called
 from ..flows.steps import coming_id, do_step, receive_next, sleep_until, with_tries
 from ..flows.terms import BRANCH, STEP, Doing, terms_of
-from ..text.display import one_line
+from ..text import one_line, parse_duration, parse_time
 from ..text.secrets import redact
-from ..text.times import parse_duration, parse_time
 from .interactive import model_of
 from .terms import seconds
 

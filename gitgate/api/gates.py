@@ -8,13 +8,13 @@ from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from ..document.values import replace
+from ..document import replace
 from ..errors import Usage
+from ..model import SESSION_FIELDS
 from ..model.conversation import Conversation, kept
 from ..model.gate import Gate as Folded
 from ..model.gate import Value
-from ..model.states import SESSION_FIELDS
-from ..questions.base import Given
+from ..questions import Given
 from ..questions.types import type_of
 from .terms import (
     Asking,
@@ -174,7 +174,7 @@ def withdraw(id: str | Gate, *, reason: str, push: bool | None = None, directory
 def waited(desk: Desk, gate: Folded, most: str | int | None) -> Folded:
     from ..claims.attending import WaitLimit
     from ..claims.attending import wait as block
-    from ..text.times import parse_duration
+    from ..text import parse_duration
 
     return block(desk, gate, WaitLimit(None if most is None else parse_duration(str(most))))
 
@@ -465,7 +465,7 @@ def watch(
 
     >>> for event in gitgate.watch("7k2f", for_="10m"): ...
     """
-    from ..text.times import parse_duration
+    from ..text import parse_duration
 
     seconds = None if for_ is None else parse_duration(str(for_))
     return watched(None if id is None else str(id), seconds, absolute_directory(directory))
@@ -645,7 +645,7 @@ def search(
     """
     from ..gates.searching import SearchTerms
     from ..gates.searching import search as look_through
-    from ..text.times import parse_since
+    from ..text import parse_since
 
     kind = None if type is None else known_type(type)
     with open_desk(directory) as desk:

@@ -192,7 +192,7 @@ def every_one(desk: Desk) -> tuple[Resumed, ...]:
 def archive(*, older_than: str | int | None = None, directory: Directory = None) -> Archived:
     """Fold closed gates away, month by month. They stay readable: `list(all=True)`, `show`, `log`."""
     from ..sharing.archiving import fold_closed
-    from ..text.times import parse_duration
+    from ..text import parse_duration
 
     with open_desk(directory) as desk:
         usual = desk.settings.seconds("archiveAfter") or 0

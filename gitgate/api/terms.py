@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from .. import config
-from ..document import values
+from .. import config, document
 from ..errors import Usage
+from ..model import SESSION_FIELDS
 from ..model.gate import Answer, Gate, Option, Question, Value
 from ..model.gate import Gate as Folded
-from ..model.states import SESSION_FIELDS
+from ..questions import Given
 from ..questions.answers import printed
-from ..questions.base import Given
 
 if TYPE_CHECKING:
     from ..acts.asking import Asked, AskWishes
@@ -31,11 +30,11 @@ Directory = str | Path | None
 FLOWS = f"{__package__.rpartition('.')[0]}.flows.engine"
 
 
-@values.dataclass(frozen=True)
+@document.dataclass(frozen=True)
 class ShownAnswer(Answer):
     """What was said, with the questions that it is about. `text` is what `git gate check` prints."""
 
-    questions: tuple[Question, ...] = values.field(default=(), repr=False)
+    questions: tuple[Question, ...] = document.field(default=(), repr=False)
 
     @property
     def text(self) -> str:
@@ -237,7 +236,7 @@ def seconds(given: str | int | None) -> int | None:
     """`"2h"` or a number of seconds."""
     if given is None:
         return None
-    from ..text.times import parse_duration
+    from ..text import parse_duration
 
     length = parse_duration(str(given))
     if length == 0:

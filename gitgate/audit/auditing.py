@@ -9,17 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from .. import model, record
 from ..context.desk import Desk
 from ..context.machine import host_name
 from ..context.targets import remote_of
-from ..document.values import nearest
+from ..document import nearest
 from ..errors import AmbiguousGate, BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
-from ..model import states, trailers
+from ..model import people
 from ..model.gate import Answer, Entry, Gate, Work
 from ..model.people import address
 from ..policy.rules import signers_of
 from ..questions.types import type_of
-from ..record import headline
 from ..record.events import stages
 from ..record.runs import Run, against_caller, run_message
 from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
@@ -264,7 +264,7 @@ def chosen_tips(tips: Mapping[str, str], wanted: set[str]) -> list[tuple[str, st
 def full_id(given: str, known: Iterable[str]) -> str:
     """The one gate or run that `given` names, open or archived."""
     word = given.strip().lower()
-    named = sorted(gate for gate in known if gate.startswith(word)) if states.is_prefix(word) else []
+    named = sorted(gate for gate in known if gate.startswith(word)) if model.is_prefix(word) else []
     if not named:
         raise UnknownGate(
             f"there is no gate and no run {given} here, open or archived", hint="git gate list --all"
@@ -316,7 +316,7 @@ def broken_at(gate: str, tip: str, broken: GateError) -> Problem:
 def branch_said(desk: Desk, tip: str) -> str | None:
     """The branch in the tip's trailers, for a record that says it nowhere else; None when not even they are there."""
     try:
-        said = trailers.parse_trailers(desk.records.commit(tip).message)
+        said = people.parse_trailers(desk.records.commit(tip).message)
     except GateError:
         return None
     return None if said is None else said.get("Branch", "")
@@ -324,7 +324,7 @@ def branch_said(desk: Desk, tip: str) -> str | None:
 
 def check_record(desk: Desk, gate: str, tip: str, *, archived: bool) -> tuple[Checked, list[Problem]]:
     """The gate folded, and each message that contradicts it. A record that breaks the rules raises."""
-    if not states.is_id(gate):
+    if not model.is_id(gate):
         raise BrokenRecord(f"{gate!r} is no gate's id")
     problems: list[Problem] = []
     signed: dict[str, Entry] = {}
@@ -333,7 +333,7 @@ def check_record(desk: Desk, gate: str, tip: str, *, archived: bool) -> tuple[Ch
     for last in stages(gate, entries):
         entry = last.history[-1]
         kind, payload = desk.records.objects.read(entry.commit)
-        wrong = headline.contradiction(payload, last) if kind == "commit" else "it is no commit"
+        wrong = record.contradiction(payload, last) if kind == "commit" else "it is no commit"
         if entry.repeats:
             words = f"it is what {entry.repeats[:12]} recorded, once more; it counts for nothing"
             problems.append(Problem(gate, entry.commit, "repeated", words))
@@ -386,7 +386,7 @@ def check_resolved(done: Verified, gate: Gate) -> None:
     }
     if gate.state in reasons:
         done.wrong(
-            gate.id, gate.tip, "branch", f"{reasons[gate.state]}: {trailers.one_line(gate.opened.title)}"
+            gate.id, gate.tip, "branch", f"{reasons[gate.state]}: {people.one_line(gate.opened.title)}"
         )
 
 

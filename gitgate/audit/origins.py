@@ -17,12 +17,11 @@ from pathlib import Path
 from shlex import quote
 
 from ..context.desk import Desk
-from ..document.values import dataclass, replace
+from ..document import dataclass, replace
 from ..errors import Failure, GateError, Usage
+from ..model import is_id
 from ..model.gate import Gate, Outcome
-from ..model.people import UNSIGNED, VERIFIED, SignatureMark
-from ..model.states import is_id
-from ..model.trailers import trailer_values
+from ..model.people import UNSIGNED, VERIFIED, SignatureMark, trailer_values
 from ..questions.answers import printed
 from ..store.git.refs import OPEN
 from ..store.git.repository import Started, failure
@@ -173,7 +172,7 @@ def read_blame(desk: Desk, asked: LinesAsked, blamed: Started) -> list[Origin]:
 
 def unblamed(desk: Desk, asked: LinesAsked, said: str) -> GateError | None:
     """Why git knows nothing of these lines, in words that say what to do."""
-    from ..text.display import counted, one_line
+    from ..text import counted, one_line
 
     name, again = one_line(asked.path), quote(asked.typed or asked.path)
     long = re.search(r"has only (\d+) lines?", said)

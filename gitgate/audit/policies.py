@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
+from .. import text
 from ..config import FILE
 from ..context.desk import Desk
-from ..document.values import OID, dataclass
+from ..document import OID, dataclass
 from ..errors import GateError
 from ..gates.work import comes_back
 from ..model.gate import Answer, Counted, Entry, Gate
@@ -23,7 +24,6 @@ from ..policy.ruling import Ruling, RulingCase, Who, deciding, people_behind
 from ..store.git.objects import read_protected
 from ..store.git.repository import BranchChange, left_line, load_changes, load_line
 from ..store.git.signatures import BAD, Verdict, verify
-from ..text import times
 from . import Verified
 
 # How long somebody may have gone by a policy that had been replaced: a clone knows of it when it fetches.
@@ -129,7 +129,7 @@ def epoch_of(
     desk: Desk, done: Verified, history: Chronicle, gate: Gate, entry: Entry, answer: Answer
 ) -> Epoch | None:
     """By which policy it is judged, after saying what is wrong with the one that it names; None where there was none."""
-    moment = times.parse_time(answer.at)
+    moment = text.parse_time(answer.at)
     named = answer.evidence.get(POLICY)
     if named is None:
         found = history.at_time(moment)
@@ -148,10 +148,10 @@ def epoch_of(
 def against_day(history: Chronicle, epoch: Epoch | None, moment: float) -> str:
     """Why a policy cannot be the one that held at this moment; empty when it can."""
     if epoch is not None and epoch.change.at > moment + GRACE:
-        return f"which came later, on {times.format_time(epoch.change.at)}"
+        return f"which came later, on {text.format_time(epoch.change.at)}"
     replaced = history.after(epoch)
     if replaced is not None and replaced.change.at + GRACE < moment:
-        return f"which was replaced on {times.format_time(replaced.change.at)}, more than a day before"
+        return f"which was replaced on {text.format_time(replaced.change.at)}, more than a day before"
     return ""
 
 

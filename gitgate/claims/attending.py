@@ -13,22 +13,22 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from .. import text
 from ..context.desk import Desk
 from ..context.targets import remote_of
 from ..errors import Conflict, Failure, GateError, LostRace, RemoteUnreachable
 from ..exchange.publishing import stands_on
 from ..gates.leases import boottime, load_lease, shared_at, sightings, watch_lease
 from ..gates.recording import act
+from ..model import AWAITING
 from ..model.gate import Claim, Gate, Outcome
 from ..model.lease import Lease, end_of
-from ..model.states import AWAITING
 from ..policy.permit import check_heard, check_told
 from ..record.events import told_commit
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, OPEN
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
-from ..text import times
 from .claiming import (
     TRIES,
     WAITER,
@@ -136,7 +136,7 @@ def attended(desk: Desk, gate: Gate) -> bool | None:
         lease = found[1] if found is not None else None
         if lease is None or lease.runner != WAITER or lease.over:
             return False
-        return times.parse_time(lease.expires) > desk.clock()
+        return text.parse_time(lease.expires) > desk.clock()
     except GateError:
         return None
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from .. import text
 from ..context.desk import Desk
 from ..context.machine import host_name
 from ..context.targets import may_publish_work, remote_of
@@ -22,18 +23,17 @@ from ..errors import BrokenRecord, Conflict, GateError, IllegalEvent, LostRace, 
 from ..exchange.publishing import publish, push_moves, stands_on
 from ..gates.leases import RENEW_AT, Sightings, boottime, load_lease, shared_at, sightings, watch_lease
 from ..gates.recording import reload, tell_people
+from ..model import FAILED, RESUMING, is_id
 from ..model import lease as leases
 from ..model.gate import Claim, Event, Gate, Outcome
 from ..model.lease import Lease
-from ..model.states import FAILED, RESUMING, is_id
 from ..policy.permit import check_told
+from ..record import loose_ends
 from ..record.events import told_commit
-from ..record.headline import loose_ends
 from ..store.git.permissions import private_folder, write_private
 from ..store.git.refs import LEASES, OPEN
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefFate, RefMove, tracking
-from ..text import times
 
 TRIES = 8
 GIVE_UP_AT = 0.7
@@ -238,7 +238,7 @@ def tries(gate: Gate) -> int:
 
 def write_lease(desk: Desk, said: Lease, on: str, chain: str = "") -> tuple[Lease, str]:
     """A lease that begins now, as a commit on the event that it is for, and on the lease that began its chain."""
-    said = replace(said, at=desk.now, expires=times.format_time(desk.clock() + said.term))
+    said = replace(said, at=desk.now, expires=text.format_time(desk.clock() + said.term))
     by = Signature(said.by or NOBODY, desk.at)
     tree = desk.records.commit(on).tree
     return said, desk.records.write_commit(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..document.values import NamedTuple
+from ..document import NamedTuple
 
 DONE = 0
 FAILURE = 1

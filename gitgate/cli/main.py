@@ -264,7 +264,7 @@ def complain(args: Sequence[str], code: str, message: str, hint: str, status: in
             quiet_stdout()  # where the object should go nothing can be written: then in words
         else:
             return status
-    from ..text.display import neutral
+    from ..text import neutral
 
     print(as_wide_as_shown(f"git gate: {neutral(message)}"), file=sys.stderr)
     for line in neutral(hint).splitlines():
@@ -278,7 +278,7 @@ def as_wide_as_shown(words: str) -> str:
         return words
     from shutil import get_terminal_size
 
-    from ..text.display import wrap
+    from ..text import wrap
 
     return wrap(words, get_terminal_size((80, 24)).columns)
 

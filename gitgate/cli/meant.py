@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import Usage
-from ..model.states import is_prefix
+from ..model import is_prefix
 from .terminal.screen import Screen, verb
 
 if TYPE_CHECKING:

@@ -90,7 +90,7 @@ def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) ->
 def has_policy(desk: Desk) -> bool:
     """Whether there may be one; where there is surely none, what reads it need not be loaded."""
     from ..config import FILE
-    from ..document.values import may_have
+    from ..document import may_have
     from ..errors import BrokenRecord
     from ..store.git.objects import PlumbingObjects
 

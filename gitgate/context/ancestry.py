@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..agents import mark_in, program_of_process
-from ..document.values import NamedTuple
+from ..document import NamedTuple
 
 ALL = PROC = Path("/proc")  # of the second only what is above this process is asked
 MOST = 64

@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import config
+from .. import config, text
 from ..config import Settings
-from ..document.values import dataclass, field
+from ..document import dataclass, field
 from ..errors import Failure, NotAllowed, Usage
 from ..store.git.refs import Refs
 from ..store.git.repository import Repository, begin_config, discover, git_at
-from ..text import times
 
 if TYPE_CHECKING:
     from ..store.git.repository import Piped, Started
@@ -80,7 +79,7 @@ class Desk:
 
     @property
     def now(self) -> str:
-        return times.format_time(self.clock())
+        return text.format_time(self.clock())
 
     @property
     def at(self) -> int:

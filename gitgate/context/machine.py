@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..document.values import dataclass, names_of, replace
-from ..model.states import is_id
+from ..document import dataclass, names_of, replace
+from ..model import is_id
 from ..store.git.permissions import locked, private_folder, take_lock, write_private
 from ..store.git.repository import Repository
 from .desk import Desk

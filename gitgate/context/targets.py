@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..document.values import dataclass, replace
+from .. import model
+from ..document import dataclass, replace
 from ..errors import AmbiguousGate, IllegalEvent, UnknownGate
-from ..model import states
-from ..model.trailers import parse_trailers
-from ..record.headline import Summary, read_summaries
+from ..model.people import parse_trailers
+from ..record import Summary, read_summaries
 from ..store.git.refs import OPEN, RUNS, SESSIONS, WORK
 from ..store.remote.remote import RefMove, choose_remote
 from .desk import Desk
@@ -189,9 +189,9 @@ def find_tip(desk: Desk, given: str | None, *, waiting: str = "waits for an answ
     if given is None:
         return only_waiting(desk, waiting)
     word = given.strip().lower()
-    if states.is_id(word):
+    if model.is_id(word):
         return one_of(desk, given, [OPEN + word])
-    if not states.is_prefix(word):
+    if not model.is_prefix(word):
         raise UnknownGate(
             f"{given!r} is not a gate's id: they have 10 letters and digits, none of them 0, 1, l or o; 4 are enough",
             hint=LISTING,
@@ -202,7 +202,7 @@ def find_tip(desk: Desk, given: str | None, *, waiting: str = "waits for an answ
 def is_run(desk: Desk, given: str | None) -> bool:
     """Whether a run is meant by what was typed, and no gate."""
     word = (given or "").strip().lower()
-    if not states.is_prefix(word) or desk.refs.beginning(OPEN + word):
+    if not model.is_prefix(word) or desk.refs.beginning(OPEN + word):
         return False
     return bool(desk.refs.beginning(RUNS + word)) or is_archived_run(desk, word)
 
@@ -216,9 +216,9 @@ def is_archived_run(desk: Desk, prefix: str) -> bool:
 def gate_of_run(desk: Desk, given: str) -> str:
     """The gate at which the run that is named waits; empty where no run is."""
     word = given.strip().lower()
-    refs = desk.refs.beginning(RUNS + word) if states.is_prefix(word) else []
+    refs = desk.refs.beginning(RUNS + word) if model.is_prefix(word) else []
     tips = [tip for ref in refs if (tip := desk.refs.get(ref)) is not None]
-    if not tips and states.is_prefix(word) and is_archived_run(desk, word):
+    if not tips and model.is_prefix(word) and is_archived_run(desk, word):
         raise IllegalEvent(
             f"run {word} is over, and archived: it waits for nobody", hint=f"git gate show {word}"
         )

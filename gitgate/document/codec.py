@@ -9,8 +9,8 @@ from math import isfinite
 from typing import Any, NoReturn
 
 from ..errors import BadDocument
-from ..text.display import HIDDEN, one_line
-from .values import LIMITS, Field, Limits, NamedTuple, Plain, field_of, found, step
+from ..text import HIDDEN, one_line
+from . import LIMITS, Field, Limits, NamedTuple, Plain, field_of, found, step
 
 # YAML as records have it: written so that every reader, of 1.1 or 1.2, reads the same; read back without
 # a library.

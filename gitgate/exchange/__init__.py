@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..document.values import dataclass, field
+from ..document import dataclass, field
 
 MANY = 500
 

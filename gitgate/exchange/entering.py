@@ -10,19 +10,19 @@ from itertools import islice
 from time import time
 from typing import TYPE_CHECKING
 
+from .. import text as times
 from ..config import load_settings
 from ..context.desk import Desk
-from ..document.values import dataclass, field
+from ..document import dataclass, field
 from ..errors import FINAL, BrokenRecord, GateError
+from ..model import is_id, traits
 from ..model.gate import ATTACHMENTS, Entry, Gate, Leased, Opened
-from ..model.states import is_id, traits
 from ..questions.file import MOST_BYTES, MOST_TOTAL
+from ..record import contradiction
 from ..record.events import stages
-from ..record.headline import contradiction
 from ..store.git.objects import FOLDER, REGULAR
 from ..store.git.refs import ARCHIVE, OPEN, Refs, Update
 from ..store.git.repository import Git, Piped, Repository
-from ..text import times
 
 if TYPE_CHECKING:
     from ..record.runs import Run

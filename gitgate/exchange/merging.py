@@ -11,10 +11,9 @@ from ..context.desk import Desk
 from ..context.targets import beside, may_publish_work, work_moves
 from ..errors import FINAL, BrokenRecord, Failure, GateError, IllegalEvent, LostRace
 from ..gates.recording import reload
+from ..model import RESUMING
 from ..model.gate import Answer, Entry, Gate
-from ..model.people import split_person
-from ..model.states import RESUMING
-from ..model.trailers import parse_trailers
+from ..model.people import parse_trailers, split_person
 from ..record import events
 from ..record.events import reconcile, repeatable
 from ..store.git.refs import ASIDE, LEASES, OPEN, RUNS

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
 from ..context.targets import no_remote, remote_of, work_moves
-from ..document.values import dataclass
+from ..document import dataclass
 from ..errors import FINAL, Failure, GateError, PushRefused
-from ..model.states import RESUMING
+from ..model import RESUMING
 from ..store.git.refs import OPEN, SESSIONS
 from ..store.remote.remote import RefFate, RefMove
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
 from ..context.targets import find_tip, no_remote, remote_of
-from ..document.values import dataclass
+from ..document import dataclass
 from ..errors import Failure, GateError
 from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN, RUNS

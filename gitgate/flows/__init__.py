@@ -4,5 +4,5 @@
 a step of any function, `Engine.ask` one that opens a gate, and `Engine.handler` answers gates in this process.
 `branches.in_parallel` runs several steps at once, each on a line of its own, as `terms` numbers them. `agents` is the step that
 runs an agent. `program` is a flow as a program: how a run begins, is played, goes on and ends.
-What an event is, and what a run amounts to, is below: `record.runs`, `model.states.RUN_TABLE`, `store.records.journal`.
+What an event is, and what a run amounts to, is below: `record.runs`, `model.RUN_TABLE`, `store.records.journal`.
 """

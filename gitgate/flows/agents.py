@@ -27,16 +27,16 @@ from ..context.machine import host_name
 from ..errors import Failure, GateError
 from ..gates import agency
 from ..gates.work import followed
+from ..model import AWAITING
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
-from ..model.states import AWAITING
 from ..questions.drafts import Draft
 from ..questions.prompts import Circumstances, resume_prompt, trailers
 from ..questions.signals import Need, draft_of, find_need, last_object, read_need
 from ..store.git import commits
 from ..store.git.refs import OPEN
 from ..store.work.snapshot import operation_in
-from ..text.display import one_line
+from ..text import one_line
 from .endings import FlowEnds, RunStops
 from .engine import Engine
 from .journal import folder_of

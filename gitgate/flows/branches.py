@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar, cast
 from ..acts.remarks import withdraw
 from ..context.targets import summaries
 from ..errors import Conflict, Usage
-from ..model.states import AWAITING
+from ..model import AWAITING
 from ..record.runs import RunStep
 from .children import end_children
 from .endings import RunStops, StepFailed

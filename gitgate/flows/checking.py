@@ -17,8 +17,8 @@ from ..context.desk import Desk, open_desk
 from ..context.targets import remote_of
 from ..errors import Failure, GateError, Usage
 from ..gates.listing import runs_here
+from ..model import AWAITING
 from ..model.gate import Gate
-from ..model.states import AWAITING
 from ..record.runs import Run, RunEntry, RunEvent
 from ..render.runs import run_details, run_trail
 from ..store.git.refs import RUNS

@@ -21,7 +21,7 @@ from ..errors import Conflict, Failure, GateError, Usage
 from ..gates.agency import began_here, note_begun
 from ..gates.history import load_archived_run
 from ..gates.leases import boottime
-from ..model.states import AWAITING, STOPPING
+from ..model import AWAITING, STOPPING
 from ..record.runs import FLOW, STARTED, Run, RunEvent, RunStep, dump_run_event, run_id, words_of_error
 from ..store.git.refs import RUNS
 from .agents import RunStalled

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from ..errors import Failure, GateError, Usage
 from ..record.runs import MOST_RESULT
-from ..text.display import one_line, spelled
+from ..text import one_line, spelled
 from ..text.secrets import redact
 
 MOST_MESSAGE = 10_000

@@ -25,19 +25,14 @@ from ..context.desk import Desk
 from ..context.targets import remote_of, summaries
 from ..errors import BrokenRecord, Conflict, UnknownGate, Usage
 from ..gates.work import made_by_us
+from ..model import AWAITING, EXPIRED, STOPPED, WITHDRAWN
 from ..model.conversation import SessionRef
 from ..model.gate import Gate
-from ..model.states import (
-    AWAITING,
-    EXPIRED,
-    STOPPED,
-    WITHDRAWN,
-)
 from ..policy.permit import check_heard
 from ..questions.drafts import Draft
 from ..record.runs import RunEvent, RunStep
+from ..text import parse_time
 from ..text.secrets import secret_values
-from ..text.times import parse_time
 from .endings import (
     BranchLost,
     Diverged,

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from .. import model
 from ..claims.claiming import (
     ClaimLost,
     HeldByAnother,
@@ -50,10 +51,9 @@ from ..gates.agency import folder_of_run, note_claim
 from ..gates.history import load_archived_run
 from ..gates.leases import boottime, load_lease, sightings, watch_lease
 from ..gates.recording import tell_people
-from ..model import states
+from ..model import STOPPING
 from ..model.gate import Claim
 from ..model.lease import Lease, end_of, parse_lease
-from ..model.states import STOPPING
 from ..record.runs import (
     MOST_EVENTS,
     MOST_NAME,
@@ -84,7 +84,7 @@ def journals(desk: Desk) -> Journals:
 def find_run(desk: Desk, given: str) -> Run:
     """The run that an id, or the beginning of one, means."""
     word = given.strip().lower()
-    if not states.is_prefix(word):
+    if not model.is_prefix(word):
         raise UnknownGate(
             f"{given!r} is not a run's id: they have 10 letters and digits, none of them 0, 1, l or o; 4 are enough",
             hint="git gate list --runs",

@@ -474,7 +474,7 @@ class Walk:
 
 
 def replaced(asked: Question, options: Sequence[Option], *, other: bool) -> Question:
-    from ..document.values import replace as exchanged
+    from ..document import replace as exchanged
 
     return exchanged(asked, options=tuple(options), other=other)
 

@@ -29,15 +29,15 @@ from ..context.desk import Desk
 from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
 from ..gates.agency import began_here, is_protected, note_begun, what_runs_it
 from ..gates.recording import check_names
+from ..model import AWAITING, STOPPING
 from ..model.gate import Gate
-from ..model.states import AWAITING, STOPPING
 from ..policy.rules import protected_refs
 from ..record.runs import Run, RunStep, words_of_error
 from ..store.git.objects import protected_tip
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
-from ..text.display import one_line
+from ..text import one_line
 from ..text.secrets import secret_values
 from .agents import RunStalled
 from .branches import in_loop, within_branch

@@ -18,17 +18,16 @@ from ..agents import mark_in
 from ..context.ancestry import agent_above
 from ..errors import Conflict, NotAllowed, Usage
 from ..gates.recording import record
+from ..model import ANSWERED
 from ..model.gate import Answer, Event, Gate, Question
-from ..model.states import ANSWERED
 from ..policy.permit import check_program
+from ..questions import Given
 from ..questions.answers import printed, read_answer
-from ..questions.base import Given
 from ..questions.drafts import Draft, question
 from ..questions.drafts import option as option_of
 from ..record.runs import RunEvent
 from ..store.records.records import NOBODY
-from ..text.display import one_line
-from ..text.times import format_time
+from ..text import format_time, one_line
 from .children import has_children
 from .endings import RunStuck, digest_of, json_as_model, model_as_json
 from .engine import Engine, Waiting

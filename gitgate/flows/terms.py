@@ -13,11 +13,11 @@ from typing import Any
 from ..acts.asking import Asked, AskWishes, ask
 from ..context.desk import Desk
 from ..errors import Conflict, Usage
+from ..model import AT_DEADLINE, ON_TIMEOUT
 from ..model.gate import Gate
-from ..model.states import AT_DEADLINE, ON_TIMEOUT
 from ..questions.drafts import Draft
 from ..record.runs import RunStep
-from ..text.times import parse_duration
+from ..text import parse_duration
 
 # Where the code of a flow stands: its lines of steps, and the id of the next step of each.
 #

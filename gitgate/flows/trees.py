@@ -24,8 +24,8 @@ from ..context.machine import host_name
 from ..errors import Conflict, GateError
 from ..gates.agency import claims_here
 from ..gates.work import on_its_branch, served_in, tie_commits, worktrees
+from ..model import file_name
 from ..model.gate import Work
-from ..model.states import file_name
 from ..questions.drafts import Draft, question
 from ..questions.drafts import option as option_of
 from ..record.runs import OF_A_STEP, OWN, RESTS, taken_by

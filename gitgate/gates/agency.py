@@ -12,11 +12,11 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
-from ..document.values import NamedTuple, replace
+from ..document import NamedTuple, replace
 from ..errors import Conflict, Failure, GateError, IllegalEvent, Usage
+from ..model import ANSWERED, EXPIRED
 from ..model.conversation import SessionRef
 from ..model.gate import Asker, Event, Gate, Remark
-from ..model.states import ANSWERED, EXPIRED
 from ..store.git.refs import RUNS, SESSIONS
 from ..store.git.repository import Repository, machine_values
 

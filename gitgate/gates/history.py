@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .. import text
 from ..context.desk import Desk
 from ..context.targets import all_summaries, pays
-from ..document.values import replace
+from ..document import replace
 from ..errors import AmbiguousGate, GateError
+from ..model import AWAITING, is_id
 from ..model.gate import Answer, Gate
-from ..model.states import AWAITING, is_id
 from ..record.events import counted_entry
 from ..store.records import archive, closing
 from ..store.records.records import NOBODY, Signature
-from ..text import times
 
 if TYPE_CHECKING:
     from ..record.runs import Run
@@ -254,7 +254,7 @@ def facts_in(row: bytes) -> GateFacts:
 
 def seconds_at(said: str) -> float:
     try:
-        return times.parse_time(said)
+        return text.parse_time(said)
     except GateError:
         return 0.0
 

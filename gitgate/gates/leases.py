@@ -15,20 +15,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .. import text
 from ..context.desk import Desk
 from ..context.machine import boot_id
 from ..context.targets import remote_of
-from ..document.values import dataclass, replace
+from ..document import dataclass, replace
 from ..errors import BrokenRecord, GateError, RemoteUnreachable
 from ..model import lease as leases
 from ..model.gate import Answer, Claim, Gate, Leased, Outcome, Remark
 from ..model.lease import Lease, Link
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES
-from ..text import times
 
 if TYPE_CHECKING:
-    from ..record.headline import Summary
+    from ..record import Summary
 
 
 RENEW_AT = 1 / 3
@@ -296,7 +296,7 @@ def is_abandoned(desk: Desk, gate: Leased) -> bool:
     event = gate.claim.event if gate.claim else None
     if not isinstance(event, Claim) or event.runner != JOBS:
         return False
-    return desk.clock() > times.parse_time(event.at) + event.term + CLOCKS
+    return desk.clock() > text.parse_time(event.at) + event.term + CLOCKS
 
 
 def age_of(desk: Desk, gate: str) -> float | None:
@@ -356,7 +356,7 @@ def ignored(desk: Desk, gate: Gate) -> bool:
 def answered_at(gate: Gate) -> float:
     """Since when there is something to act on that nobody has; a remark that came later changes nothing of that."""
     last = next(entry.event for entry in reversed(gate.history) if entry.name in BEGINNINGS)
-    return times.parse_time(last.at) if isinstance(last, Answer | Outcome | Remark) else 0.0
+    return text.parse_time(last.at) if isinstance(last, Answer | Outcome | Remark) else 0.0
 
 
 def known_until(desk: Desk) -> float:
@@ -427,8 +427,8 @@ def ends(desk: Desk, gate: Gate, oid: str | None) -> float:
     claim, event = (gate.claim.commit, gate.claim.event) if gate.claim is not None else ("", None)
     lease = read_lease(desk, gate.id, oid) if oid is not None else None
     if lease is not None and oid is not None and parents_of(desk, oid)[:1] == (claim,):
-        return times.parse_time(lease.expires)
-    return times.parse_time(event.at) + event.term if isinstance(event, Claim) else desk.clock()
+        return text.parse_time(lease.expires)
+    return text.parse_time(event.at) + event.term if isinstance(event, Claim) else desk.clock()
 
 
 def look_at_leases(desk: Desk, found: Iterable[Summary], *, within: float, every: bool = False) -> None:

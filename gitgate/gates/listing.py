@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
 from ..context.targets import all_summaries, pays
-from ..document.values import dataclass
+from ..document import dataclass
 from ..errors import GateError
+from ..model import run_status
 from ..model.people import same
-from ..model.states import run_status
-from ..record.headline import Summary, by_pressure, summary_of
+from ..record import Summary, by_pressure, summary_of
 from ..store.git.refs import LEASES, OPEN, RUNS
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def runs_here(desk: Desk) -> list[Mapping[str, str]]:
     """Of each run of a flow in this clone what its last event's message says, and `At`, when that was."""
     if not desk.refs.beginning(RUNS):
         return []
-    from ..model.trailers import parse_trailers
+    from ..model.people import parse_trailers
 
     form = "--format=%(refname)%00%(committerdate:unix)%00%(contents)%00"
     parts = desk.repo.git.out("for-each-ref", form, RUNS).decode("utf-8", "replace").split("\0")

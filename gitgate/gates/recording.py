@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from .. import text
 from ..context.desk import Desk
 from ..context.targets import unknown_gate
 from ..errors import GateError, LostRace, RefLocked, Usage
@@ -14,8 +15,7 @@ from ..model.gate import Answer, Edit, Event, Gate, Remark
 from ..store.git.refs import OPEN
 from ..store.records.records import MOST_EVENTS, NOBODY, Signature
 from ..store.remote.remote import RefMove
-from ..text import times
-from ..text.display import one_line
+from ..text import one_line
 
 # One more event on one gate: objects first, then one ref transaction with the value that was read. And
 # the event that a deadline calls for: it acts whenever anything looks at the gate, and silence is never
@@ -138,9 +138,9 @@ def due(desk: Desk, gate: Gate) -> tuple[str, Event]:
 def reminder(desk: Desk, gate: Gate, *, aside: bool) -> Edit:
     """A new deadline, a term after the moment until which the gate was put aside, or is put aside by this for as long."""
     term, now = next_term(gate), desk.clock()
-    until = now + term if aside else max(now, times.parse_time(gate.later)) if gate.later else now
-    later = times.format_time(until) if aside else None
-    return Edit(at=desk.now, deadline=times.format_time(until + term), later=later)
+    until = now + term if aside else max(now, text.parse_time(gate.later)) if gate.later else now
+    later = text.format_time(until) if aside else None
+    return Edit(at=desk.now, deadline=text.format_time(until + term), later=later)
 
 
 def next_term(gate: Gate) -> int:
@@ -213,7 +213,7 @@ def branch_tells(desk: Desk) -> bool:
         if before == now:
             return word == "yes"
     from ..config import FILE
-    from ..document.values import may_have
+    from ..document import may_have
     from ..store.git.objects import read_protected
     from ..store.git.permissions import private_folder
 
@@ -258,8 +258,7 @@ def check_names(desk: Desk, names: Sequence[str]) -> None:
 def names_here(desk: Desk) -> list[str]:
     """What the addresses are called that this machine's configuration and the protected branch have."""
     from ..config import FILE
-    from ..document import codec
-    from ..document.values import may_have
+    from ..document import codec, may_have
     from ..policy.rules import protected_refs
     from ..store.git.objects import read_protected
     from ..store.git.repository import machine_values

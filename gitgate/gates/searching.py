@@ -11,14 +11,14 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from .. import text as times
 from ..context.desk import Desk
-from ..document.values import NamedTuple, dataclass
+from ..document import NamedTuple, dataclass
 from ..errors import GateError, Usage
+from ..model import is_id
 from ..model.gate import Answer, Gate, Option, Remark
-from ..model.states import is_id
 from ..questions.answers import value_words
 from ..store.git.refs import OPEN
-from ..text import times
 
 # What is looked through, and what a word is worth there. A word that is there as it was typed is worth one more.
 WEIGHTS = {"title": 8, "question": 8, "answer": 6, "note": 4, "context": 2, "remarks": 1}

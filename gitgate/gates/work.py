@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk
 from ..context.targets import remote_of
-from ..document.values import dataclass, replace
+from ..document import dataclass, replace
 from ..errors import Failure, GateError
+from ..model import is_id
 from ..model.gate import Gate, Work
-from ..model.states import is_id
-from ..record.headline import Summary, by_pressure, summary_of
+from ..record import Summary, by_pressure, summary_of
 from ..store.git.refs import OPEN, RUNS, WORK
 from ..store.git.repository import Repository
 from .agency import asker_place
@@ -87,7 +87,7 @@ def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, cells: int = 80, colo
     if work.commit is None or not work.changed:
         return ""
     from ..store.work.restore import diff_whole
-    from ..text.display import neutral
+    from ..text import neutral
 
     try:
         commit = bring_work(desk, gate)
@@ -118,7 +118,7 @@ def comes_back(desk: Desk, work: Work) -> dict[str, tuple[str, ...]] | None:
 
 def painted(text: str) -> str:
     """Colour by line, after neutralising: git's own colours could not be told from planted ones."""
-    from ..render.table import paint
+    from ..render import paint
 
     colors = {"+": "green", "-": "red", "@": "cyan"}
     lines = text.split("\n")
@@ -156,7 +156,7 @@ def beside(desk: Desk, gate: Gate) -> Path:
 
 def tree_on_branch(desk: Desk, branch: str) -> Path:
     """A working tree of its own on this branch, which is made where there is none; the one that is there, if there is one."""
-    from ..model.states import file_name
+    from ..model import file_name
 
     git = desk.repo.git
     listed = git.text("worktree", "list", "--porcelain", "-z").split("\0")
@@ -186,7 +186,7 @@ def worktrees(desk: Desk) -> Path:
     home = env.get("XDG_STATE_HOME") or (f"{env['HOME']}/.local/state" if env.get("HOME") else "")
     if ".git" not in desk.repo.common_dir.parts or not home:
         return desk.repo.state_dir / "worktrees"
-    from ..model.states import file_name
+    from ..model import file_name
 
     name = f"{desk.repo.common_dir.parent.name}-{file_name(os.fsencode(desk.repo.common_dir))[:8]}"
     return Path(home).absolute() / "gitgate" / "worktrees" / name

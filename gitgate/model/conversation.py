@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..document.values import MOST_READ, Field, Plain, dataclass, field, names_of, text_or_empty
+from ..document import MOST_READ, Field, Plain, dataclass, field, names_of, text_or_empty
 from ..errors import Usage
-from ..text.times import parse_duration
-from .states import SESSION_OUTCOMES, is_prefix
+from ..text import parse_duration
+from . import SESSION_OUTCOMES, is_prefix
 
 OUTCOMES = SESSION_OUTCOMES
 # `words` stands in older records alone: nothing that is said in prose is read as an outcome.
@@ -222,7 +222,7 @@ def parse_status(found: Field) -> str:
 
 def kept(transcript: str) -> str:
     """A transcript (already redacted) as an event may hold it: what acts made visible, the end of it kept."""
-    from ..text.display import neutral
+    from ..text import neutral
 
     text = neutral(transcript).strip("\n")
     data = text.encode("utf-8", "replace")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from ..document.values import dataclass, field
-from .states import is_id
+from ..document import dataclass, field
+from . import is_id
 
 if TYPE_CHECKING:
     from .conversation import Conversation, Talk

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from .. import text
 from ..context.desk import Desk
-from ..document.values import dataclass, replace
+from ..document import dataclass, replace
 from ..errors import GateError, GitFailed, NotAllowed, Usage
+from ..model import ANSWERED
 from ..model.gate import Answer, Counted, Entry, Gate, Opened, Work
 from ..model.people import address, has_address, same
-from ..model.states import ANSWERED
 from ..questions.types import type_of
+from ..record import Summary
 from ..record.events import fold, knew
-from ..record.headline import Summary
 from ..store.git.signatures import BAD, GOOD, Verdict, verify
-from ..text import times
 from . import ruling
 from .rules import Book, Policy, load_book, protected_refs, signers_of
 from .ruling import Kind, Ruling, RulingCase, SaidHow, Who, people_behind, who_kind
@@ -41,7 +41,7 @@ def written_at(evidence: Mapping[str, object]) -> str:
     """When a forge says that it was written; empty where it came from none."""
     at = evidence.get("at")
     try:
-        return at if isinstance(at, str) and times.parse_time(at) else ""
+        return at if isinstance(at, str) and text.parse_time(at) else ""
     except Usage:
         return ""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..context.desk import Desk
-from ..document.values import dataclass, replace
+from ..document import dataclass, replace
 from ..errors import Failure, GateError
 from ..store.git.objects import protected_tip, read_protected
 from ..store.git.repository import Repository

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ..config import FILE
 from ..context.desk import Desk
-from ..document.values import Field, dataclass, duration, field, may_have, near, replace
+from ..document import Field, dataclass, duration, field, may_have, near, replace
 from ..errors import BadDocument, BrokenPolicy, GateError
-from ..model.states import PRIORITIES
+from ..model import PRIORITIES
 from ..questions.types import TYPES
 from ..store.git.objects import Protected, read_protected
 from ..store.git.repository import USUAL

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from .. import text
 from ..context.desk import Desk
-from ..document.values import dataclass
+from ..document import dataclass
 from ..errors import GateError
 from ..model import people
 from ..model.gate import PROGRAMS, Answer, Entry, Gate, Opened
 from ..model.people import INVALID, UNVERIFIED, VERIFIED, SignatureMark, address
 from ..questions.types import type_of
 from ..store.git.signatures import BAD, GOOD, Verdict, load_verdicts
-from ..text import globs, times
+from ..text import shell
 from .rules import Book, Person, Policy, PolicyRule, RuleTerms, load_book, signers_of
 
 SCRIPTS = frozenset(("signal", "python"))
@@ -132,14 +133,14 @@ def touches(rule: PolicyRule, case: RulingCase) -> bool:
     """Whether the work touches one of the rule's paths. What is not known here may be anything."""
     if not rule.paths or case.paths is None:
         return True
-    return any(globs.fits_path(pattern, path) for pattern in rule.paths for path in case.paths)
+    return any(shell.fits_path(pattern, path) for pattern in rule.paths for path in case.paths)
 
 
 def first(policy: Policy, fitting: Sequence[PolicyRule], path: str | None) -> RuleTerms:
     for rule in fitting:
         if rule.paths and path is None:
             continue
-        if not rule.paths or any(globs.fits_path(pattern, path or "") for pattern in rule.paths):
+        if not rule.paths or any(shell.fits_path(pattern, path or "") for pattern in rule.paths):
             return rule.terms
     return policy.default
 
@@ -149,7 +150,7 @@ def fits(rule: PolicyRule, case: RulingCase, priority: str) -> bool:
     return (
         (not rule.types or any(kind in rule.types for kind in case.types))
         and (not rule.priorities or priority in rule.priorities)
-        and (not rule.agents or any(globs.of_text(word).fullmatch(case.agent) for word in rule.agents))
+        and (not rule.agents or any(shell.of_text(word).fullmatch(case.agent) for word in rule.agents))
     )
 
 
@@ -206,12 +207,12 @@ def against_terms(term: RuleTerms, case: RulingCase, said: SaidHow) -> str:
             f"{term.refusals} may refuse it, and the question wants {case.refusals}: it has to be asked again"
         )
     if term.within is not None and seconds_between(case.asked_at, said.at) > term.within:
-        return f"its time is over: {times.format_duration(term.within)} after it was asked"
+        return f"its time is over: {text.format_duration(term.within)} after it was asked"
     return ""
 
 
 def seconds_between(start: str, end: str) -> float:
-    return times.parse_time(end) - times.parse_time(start)
+    return text.parse_time(end) - text.parse_time(start)
 
 
 def rule_on_recorded(policies: Sequence[Policy], case: RulingCase, who: Who, said: SaidHow) -> Ruling:

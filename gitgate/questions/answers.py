@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..document.values import dataclass, replace
+from ..document import dataclass, replace
 from ..errors import BadAnswer
+from ..model import AWAITING, STOPPED, WITHDRAWN
 from ..model.gate import Answer, Gate, Opened, Question, Remark, Value
-from ..model.states import AWAITING, STOPPED, WITHDRAWN
-from .base import Given, each, lines_of, match_option, quoted_whole, unique
+from . import Given, each, lines_of, match_option, quoted_whole, unique
 from .types import TYPES, expected, read_other, read_value, type_of, typed
 
 if TYPE_CHECKING:

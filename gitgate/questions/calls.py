@@ -12,12 +12,11 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..document.values import Field, dataclass, duration, near, text_or_empty, texts
+from ..document import Field, dataclass, duration, near, text_or_empty, texts
 from ..errors import Usage
+from ..model import ON_TIMEOUT, PRIORITIES
 from ..model.gate import Gate, Option, Question, Value
-from ..model.states import ON_TIMEOUT, PRIORITIES
-from ..text import globs
-from ..text.display import clipped_text, one_line
+from ..text import clipped_text, one_line, shell
 from ..text.shell import commands
 from .answers import value_words
 
@@ -107,7 +106,7 @@ def strange_tools(rules: Iterable[CallRule]) -> list[tuple[str, bool]]:
     """
     found = []
     for rule in rules:
-        named = globs.of_text(rule.tool)
+        named = shell.of_text(rule.tool)
         if rule.tool.startswith("mcp__") or any(named.fullmatch(tool) for tool in (*TOOLS, "mcp__x__y")):
             continue
         meant = near(rule.tool, TOOLS)
@@ -125,7 +124,7 @@ def find_rule(
 
 def applies(rule: CallRule, tool: str, given: Mapping[str, object], place: CallPlace) -> bool:
     names = WRITERS if tool in WRITERS else (tool,)
-    if not any(globs.of_text(rule.tool).fullmatch(name) for name in names):
+    if not any(shell.of_text(rule.tool).fullmatch(name) for name in names):
         return False
     if rule.about is None:
         return True
@@ -134,14 +133,14 @@ def applies(rule: CallRule, tool: str, given: Mapping[str, object], place: CallP
     found = [value for name in PATHS if isinstance(value := given.get(name), str)]
     if found:
         return any(lies_in(rule.about, path, place) for path in found)
-    return any(globs.of_text(rule.about).fullmatch(text) for text in texts_in(given))
+    return any(shell.of_text(rule.about).fullmatch(text) for text in texts_in(given))
 
 
 def runs(pattern: str, command: object) -> bool:
     """Whether one of the commands in a line fits, however it is wrapped."""
     if not isinstance(command, str):
         return True  # what cannot be read is not let through
-    wanted = globs.of_text(pattern)
+    wanted = shell.of_text(pattern)
     if wanted.fullmatch(" ".join(command.split())):
         return True
     return any(wanted.fullmatch(" ".join(found)) for found in commands(command))
@@ -153,9 +152,9 @@ def lies_in(pattern: str, path: str, place: CallPlace) -> bool:
     known = {whole, (place.real or {}).get(path, whole)}
     tops = {place.top, (place.real or {}).get(place.top, place.top)}
     if pattern.startswith("/"):
-        return any(globs.fits_path(pattern, name) for name in known)
+        return any(shell.fits_path(pattern, name) for name in known)
     inside = [name.removeprefix(f"{top}/") for name in known for top in tops if name.startswith(f"{top}/")]
-    return any(globs.fits_path(pattern, name) for name in inside)
+    return any(shell.fits_path(pattern, name) for name in inside)
 
 
 def texts_in(given: object, depth: int = 0) -> Iterator[str]:

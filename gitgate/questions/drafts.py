@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..document.values import Field, dataclass, field_of, near, nearest, replace, texts
+from ..document import Field, dataclass, field_of, near, nearest, replace, texts
 from ..errors import BadAnswer, BadDocument, Usage
 from ..model.conversation import Talk, parse_talk
 from ..model.gate import Option, Question, Value
-from .base import article
+from . import article
 from .file import ASKED, KEY, GateField, parse_questions, unfit
 from .types import TYPES, aliases, read_value, type_name
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
-from ..document.values import (
+from ..document import (
     MOST_READ,
     Field,
     dataclass,
@@ -19,11 +19,10 @@ from ..document.values import (
     texts,
 )
 from ..errors import BadAnswer, BadDocument, Usage
+from ..model import AT_DEADLINE, DELIVERIES, ON_TIMEOUT, PRIORITIES
 from ..model.gate import Asker, Opened, Option, Question, Session, Work
-from ..model.states import AT_DEADLINE, DELIVERIES, ON_TIMEOUT, PRIORITIES
-from ..text.display import one_line
-from ..text.times import parse_duration
-from .base import article
+from ..text import one_line, parse_duration
+from . import article
 from .types import TYPES, aliases, read_value, type_name
 
 MOST_ATTACHMENTS = 20

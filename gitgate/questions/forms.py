@@ -14,11 +14,10 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any, NoReturn
 
+from ..document import Field, field_of, scalar, step
 from ..document.codec import HIGHEST, LOWEST
-from ..document.values import Field, field_of, scalar, step
 from ..errors import BadDocument, MissingExtra, Usage
-from ..text.display import one_line
-from ..text.times import parse_time
+from ..text import one_line, parse_time
 from . import schemas
 from .schemas import MOST_TEXT, pointed
 

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
-from ..document.values import dataclass, replace
+from ..document import dataclass, replace
 from ..model.gate import Answer, Claim, Gate, Question, Remark
-from ..text.display import neutral, one_line
+from ..text import neutral, one_line
 from .answers import printed
 
 DIFF_MOST = 30_000

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import NoReturn
 from urllib.parse import unquote
 
-from ..document.values import Field, NamedTuple, field_of, nearest
-from ..text.display import one_line
+from ..document import Field, NamedTuple, field_of, nearest
+from ..text import one_line
 
 DIALECTS = {
     "json-schema.org/draft-07/schema": "Draft7Validator",

@@ -12,13 +12,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
-from ..document.values import dataclass, field, field_of, found, near, nearest, replace
+from ..document import dataclass, field, field_of, found, near, nearest, replace
 from ..errors import BadAnswer, BadDocument, GateError, Usage
 from ..model.conversation import MOST_WORDS, STATUS
 from ..model.gate import Option, Question, Value
-from ..text.display import clipped_text, one_line
-from ..text.times import parse_time
-from .base import NOTES, WORDS
+from ..text import clipped_text, one_line, parse_time
+from . import NOTES, WORDS
 from .drafts import FIELD_ALIASES, OF_GATE, OF_OPTION, OF_OTHERS, OF_QUESTION, Draft, read_draft
 from .prompts import MARK
 from .types import TYPES, type_name, type_of

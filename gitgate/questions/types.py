@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from .. import questions
 from ..errors import BadAnswer
 from ..model.gate import Question, Value
-from ..text.display import hang, one_line
-from . import base
-from .base import (
+from ..text import hang, one_line
+from . import (
     NOTES,
     UNCUT,
     VALUES,
@@ -181,8 +181,8 @@ class ChoiceType(QuestionType):
         label = match_option(question, word)
         if label is not None:
             return label
-        wrong = base.wrong_option(question, word)
-        raise BadAnswer(f"{question.key}: {wrong}", hint=base.option_hint(question, word))
+        wrong = questions.wrong_option(question, word)
+        raise BadAnswer(f"{question.key}: {wrong}", hint=questions.option_hint(question, word))
 
     def is_possible(self, question: Question, value: Value) -> bool:
         return super().is_possible(question, value) and is_option(question, str(value))
@@ -253,7 +253,7 @@ class ChoiceType(QuestionType):
         """By its place, so that no label is taken for another; own words as `read_free` tells them from a label."""
         own = words_in(said, "own").strip() if question.other else ""
         chosen = [place for place in said.get("", ()) if place]
-        strange = [place for place in chosen if not base.is_place(question, place)]
+        strange = [place for place in chosen if not questions.is_place(question, place)]
         if strange:
             raise BadAnswer(f"{question.key}: there is no option {quoted(strange[0])}")
         if own and chosen:
@@ -267,7 +267,7 @@ class ChoiceType(QuestionType):
 
     def replied(self, question: Question, text: str) -> Given:
         whole = text.strip()
-        if base.labelled(question, whole):
+        if questions.labelled(question, whole):
             return Given(values={question.key: self.part_replied(question, whole)})
         key, colon, rest = text.partition(":")
         if colon and key.strip().lower() == "other":
@@ -276,15 +276,15 @@ class ChoiceType(QuestionType):
         return Given(values={question.key: self.part_replied(question, words)}) if words else Given(text="")
 
     def part_replied(self, question: Question, words: str) -> object:
-        if words.startswith("other:") and not base.labelled(question, words):
+        if words.startswith("other:") and not questions.labelled(question, words):
             return words
         return self.answered(question, words) if words.strip() else words
 
     def answered(self, question: Question, words: str) -> object:
-        return base.answered(question, words)
+        return questions.answered(question, words)
 
     def chosen(self, question: Question, words: str) -> object:
-        return base.picked(question, words)
+        return questions.picked(question, words)
 
     def reply_ways(self, question: Question) -> Iterator[ReplyWays]:
         yield self.numbers(question)
@@ -300,7 +300,7 @@ class ChoiceType(QuestionType):
     def reply_part(self, question: Question) -> str:
         label = one_line(question.options[0].label)
         try:
-            sure_word = base.answered(question, label) == question.options[0].label
+            sure_word = questions.answered(question, label) == question.options[0].label
         except BadAnswer:
             sure_word = False
         hidden = len(label) > LONGEST or "<!--" in label or "," in label or label.startswith("other:")
@@ -372,10 +372,10 @@ class ChoicesType(ChoiceType):
         return ", ".join(line.strip().lstrip("-*").strip() for line in text.splitlines() if line.strip())
 
     def answered(self, question: Question, words: str) -> object:
-        return base.several_answered(question, words)
+        return questions.several_answered(question, words)
 
     def chosen(self, question: Question, words: str) -> object:
-        return base.several_picked(question, words)
+        return questions.several_picked(question, words)
 
     def numbers(self, question: Question) -> ReplyWays:
         """Two of them, where that reads back to these two."""
@@ -501,7 +501,7 @@ class FormType(QuestionType):
         if not isinstance(fields, Mapping) or not fields:
             return [Control("lines", hint="a form, as JSON")]
         return [
-            base.field_control(
+            questions.field_control(
                 str(place), str(name), detail, field_kind(detail), needed=name in required(question)
             )
             for place, (name, detail) in enumerate(fields.items())

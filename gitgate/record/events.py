@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..document import codec
-from ..document.values import (
+from .. import model
+from ..document import (
     MOST_READ,
     Field,
     NamedTuple,
+    codec,
     dataclass,
     digest,
     mapping,
@@ -24,7 +25,7 @@ from ..document.values import (
     texts,
 )
 from ..errors import BadDocument, BrokenRecord, IllegalEvent
-from ..model import people, states
+from ..model import AWAITING, OUTCOMES, PRIORITIES, VERDICTS, people, traits
 from ..model.gate import (
     Answer,
     Claim,
@@ -40,7 +41,6 @@ from ..model.gate import (
     Value,
 )
 from ..model.people import split_person
-from ..model.states import AWAITING, OUTCOMES, PRIORITIES, VERDICTS, traits
 from ..questions.answers import misfit
 from ..questions.file import parse_opened, plain_opened
 
@@ -290,7 +290,7 @@ def begin(gate_id: str, entry: Entry, opened: Opened) -> Gate:
         id=gate_id,
         tip=entry.commit,
         opened=opened,
-        state=states.after(None, "opened"),
+        state=model.after(None, "opened"),
         priority=opened.priority,
         to=opened.to,
         deadline=opened.deadline,
@@ -303,7 +303,7 @@ def begin(gate_id: str, entry: Entry, opened: Opened) -> Gate:
 def apply(gate: Gate, entry: Entry) -> Gate:
     """The gate after one more event. An event that the table does not have raises and changes nothing."""
     name = effective(gate, entry)
-    after = states.after(gate.state, name)
+    after = model.after(gate.state, name)
     check_silence(gate, entry, name)
     moved = replace(
         gate,
@@ -341,14 +341,14 @@ def effective(gate: Gate, entry: Entry) -> str:
     if isinstance(event, Outcome):
         name = _RESULTS.get(event.result, "")
         return "returned" if name == "released" and gate.expired else name
-    if isinstance(event, Remark) and states.traits(entry.name).talk and len(entry.parents) > 1:
-        return entry.name if states.allows(gate.state, entry.name) else "late"
+    if isinstance(event, Remark) and model.traits(entry.name).talk and len(entry.parents) > 1:
+        return entry.name if model.allows(gate.state, entry.name) else "late"
     return entry.name
 
 
 def check_silence(gate: Gate, entry: Entry, name: str) -> None:
     """A deadline passes only where there is one, and not before it: silence must not be made up."""
-    if states.traits(name).silent and (
+    if model.traits(name).silent and (
         gate.deadline is None or getattr(entry.event, "at", "") < gate.deadline
     ):
         raise BrokenRecord(
@@ -369,11 +369,11 @@ def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
     wrong = misfit(gate.opened, answer)
     if wrong:
         raise BrokenRecord(f"gate {gate.id}: an answer does not fit: {wrong}")
-    if gate.state == states.AWAITING and said_meanwhile(gate, entry, answer.by):
+    if gate.state == model.AWAITING and said_meanwhile(gate, entry, answer.by):
         return "late"
     if answer.amends is not None:
         return amendment(gate, entry, answer)
-    if gate.state != states.AWAITING:
+    if gate.state != model.AWAITING:
         # Only an answer recorded again after a race carries its original as second parent. Any other one that comes
         # after the decision has no row in the table.
         return "late" if len(entry.parents) > 1 else "answered"
@@ -447,18 +447,18 @@ def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
     again = len(entry.parents) > 1
     vote = own_vote(gate, answer.by)
     own = vote is not None and answer.amends in (vote.commit, vote.signed_commit)
-    if gate.state == states.AWAITING and (own or again):
+    if gate.state == model.AWAITING and (own or again):
         return "answered" if decisive(gate, answer) else "voted"
     current = gate.answer
     if own and current is not None and answer.amends in (current.commit, current.signed_commit):
-        if again and gate.state != states.ANSWERED:
+        if again and gate.state != model.ANSWERED:
             return "late"
         if decisive(gate, answer):
             return "amended"
         if not again:
             raise IllegalEvent(
                 f"the gate needs {gate.opened.quorum} who agree; one alone cannot change what they decided",
-                hint=states.advice(gate.state),
+                hint=model.advice(gate.state),
             )
     if again:
         return "late"
@@ -524,10 +524,10 @@ def with_edit(gate: Gate, edit: Edit) -> Gate:
 
 
 def with_claim(before: Gate, moved: Gate, entry: Entry, claim: Claim) -> Gate:
-    if before.state in (states.ANSWERED, states.EXPIRED) and not before.actionable:
+    if before.state in (model.ANSWERED, model.EXPIRED) and not before.actionable:
         raise IllegalEvent(
             f"gate {before.id} has nobody to tell: it is {before.state}, with delivery {before.opened.delivery}",
-            hint=states.advice(before.state),
+            hint=model.advice(before.state),
         )
     told = told_commit(before)
     if claim.answer != told:

@@ -2,7 +2,7 @@
 
 A journal differs from a gate's record in three things. Its files are JSON, because results are. Each commit's tree holds its
 own file alone, since a tree that grew with 10,000 steps would take two hundred times the room. And up to 25,000 events are
-taken. Whose turn it is, and in which state what may happen, is told by `model.states.RUN_TABLE`, as for a gate.
+taken. Whose turn it is, and in which state what may happen, is told by `model.RUN_TABLE`, as for a gate.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..document.values import OID, dataclass, field, field_of
+from .. import model
+from ..document import OID, dataclass, field, field_of
 from ..errors import BadDocument, BrokenRecord, IllegalEvent
-from ..model import states
+from ..model import file_name, gate_id
 from ..model.gate import Claim, Entry
-from ..model.states import file_name, gate_id
-from ..model.trailers import trailer_message
+from ..model.people import trailer_message
 from .events import parse_claim, plain_event
 
 VERSION = 1
@@ -324,7 +324,7 @@ class Run:
             )
         if len(self.events) >= MOST_EVENTS:
             raise BrokenRecord(f"run {self.id}: its journal has more than {MOST_EVENTS:,} events")
-        state = states.after_in_run(self.state or None, event.name)
+        state = model.after_in_run(self.state or None, event.name)
         if self.claim is None and event.name not in BY_ANYBODY:
             raise IllegalEvent(f"run {self.id}: nobody goes on with it, so that it cannot be {event.name}")
         if event.name in OF_A_STEP:

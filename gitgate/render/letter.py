@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from ..model import traits
 from ..model.gate import Answer, Counted, Gate, Opened, Outcome, Question, Remark
 from ..model.people import UNSIGNED, SignatureMark
-from ..model.states import traits
 from ..questions.answers import value_words
 from ..questions.file import told_fields
 from ..questions.types import plain_word, type_of
-from ..text.display import clip, hang, indent, neutral, one_line, width, wrap
+from ..text import clip, hang, indent, neutral, one_line, width, wrap
+from . import STATE_COLORS, age, aside, due, paint
 from .shapes import event, event_words, proposal, resume, who_ended
-from .table import STATE_COLORS, age, aside, due, paint
 
 if TYPE_CHECKING:
     from ..model.conversation import Conversation

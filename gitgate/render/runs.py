@@ -6,12 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..model.states import run_status
+from ..model import run_status
 from ..record.runs import OF_A_STEP, RESTS, Run, RunStep, current_step, last_reason, told_reason
-from ..text.display import clip, counted, one_line, wrap
-from ..text.times import ago, parse_time
+from ..text import ago, clip, counted, one_line, parse_time, wrap
+from . import paint
 from .shapes import attributes, element
-from .table import paint
 
 COLORS = {
     "running": "cyan",

@@ -6,15 +6,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..document.values import names_of
+from ..document import names_of
 from ..errors import Usage
 from ..model.conversation import PROPOSED, Conversation, Talk
 from ..model.gate import Answer, Asker, Claim, Counted, Entry, Gate, Opened, Outcome, Question, Remark, Work
 from ..model.people import UNSIGNED, VERIFIED, SignatureMark
 from ..questions.file import RECORDED
 from ..questions.types import TYPES
-from ..text.display import indent, neutral, one_line, wrap
-from ..text.times import format_duration, parse_time
+from ..text import format_duration, indent, neutral, one_line, parse_time, wrap
 
 Json = dict[str, object]
 
@@ -274,7 +273,7 @@ def event_words(event: Mapping[str, object]) -> str:
     text, talked = str(event.get("text") or ""), event.get("session")
     if not isinstance(talked, Mapping):
         return text
-    from ..text.times import format_duration
+    from ..text import format_duration
 
     seconds, summary = talked.get("seconds"), str(talked.get("summary") or "")
     lasted = format_duration(seconds) if isinstance(seconds, int) else "?"

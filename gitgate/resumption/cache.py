@@ -17,7 +17,7 @@ from pathlib import Path
 from ..acts import sessions
 from ..context.desk import Desk, open_desk
 from ..context.targets import summaries
-from ..document.values import dataclass
+from ..document import dataclass
 from ..errors import Failure, GateError, WorkFailed
 from ..exchange import Sides, Synced
 from ..exchange.merging import bring_in

@@ -21,7 +21,7 @@ from ..context import machine
 from ..context.desk import Desk, open_desk
 from ..context.machine import host_name, slot
 from ..context.targets import no_remote, remote_of, summaries
-from ..document.values import dataclass, field, replace
+from ..document import dataclass, field, replace
 from ..errors import Conflict, Failure, GateError, RemoteUnreachable, StillWaiting
 from ..exchange.publishing import Published, publish, push_moves
 from ..exchange.syncing import bring_home
@@ -29,8 +29,8 @@ from ..gates import agency
 from ..gates.agency import began_here
 from ..gates.leases import boottime, shared_at, stalled
 from ..gates.listing import due_runs
+from ..model import RESUMING
 from ..model.gate import Claim, Gate
-from ..model.states import RESUMING
 from ..runners import AnsweredGate, Order, Runner, find_runner
 from ..store.git.permissions import locked, private_folder, take_lock
 from ..store.git.refs import OPEN, RUNS, WAKE
@@ -40,7 +40,7 @@ from .pool import Pool, PoolGroup, is_candidate
 from .run import Resumed, log_of
 
 if TYPE_CHECKING:
-    from ..record.headline import Summary
+    from ..record import Summary
 
 
 def mark(desk: Desk) -> Path:

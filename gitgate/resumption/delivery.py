@@ -7,16 +7,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
+from .. import model
 from ..acts.needs import publish_sessions, save_sessions
 from ..claims.claiming import BranchMoved, HeldClaim, claim_outcome, finish
 from ..context.desk import Desk
 from ..context.targets import may_publish_work
-from ..document.values import dataclass, field, replace
+from ..document import dataclass, field, replace
 from ..errors import GateError, IllegalEvent, PushRefused
 from ..exchange.publishing import publish, push_moves
 from ..gates.recording import record, reload
 from ..gates.work import before, bring_work, work_of
-from ..model import states
 from ..model.conversation import SessionRef
 from ..model.gate import Event, Gate, Remark
 from ..questions.prompts import LATE, trailers
@@ -25,7 +25,7 @@ from ..store.git import commits
 from ..store.records.records import NOBODY
 from ..store.remote.remote import RefMove
 from ..store.work.restore import list_worktrees
-from ..text.display import counted
+from ..text import counted
 from .place import Course, Situation, remove_place
 
 HEADS = "refs/heads/"
@@ -184,7 +184,7 @@ def note_late(desk: Desk, gate: str, words: str) -> str:
     """Into the record, where whoever took over reads it; one that is over takes no remark, and the branch has to do."""
 
     def decide(current: Gate) -> tuple[str, Event]:
-        if not states.allows(current.state, "commented"):
+        if not model.allows(current.state, "commented"):
             raise IllegalEvent(f"gate {gate} is {current.state}")
         return "commented", Remark(at=desk.now, text=words, via=LATE)
 

@@ -25,16 +25,16 @@ from ..exchange.publishing import Published
 from ..gates import agency
 from ..gates.recording import reload
 from ..gates.work import bring_work, worktrees
+from ..model import ANSWERED, AWAITING
 from ..model.conversation import SavedSession, SessionRef
 from ..model.gate import Answer, Gate, Question, Remark
 from ..model.people import split_person
-from ..model.states import ANSWERED, AWAITING
 from ..questions.answers import value_words
 from ..store.git import commits
 from ..store.git.permissions import locked, private_folder
 from ..store.work.aside import is_standing
 from ..store.work.restore import matches, open_worktree, remove_worktree
-from ..text.display import one_line
+from ..text import one_line
 from . import place
 from .place import Situation
 

@@ -23,8 +23,7 @@ from ..agents.agent import Meeting, Start
 from ..agents.claude.transcript import TRANSCRIPT
 from ..context import machine, session_proof
 from ..context.desk import Desk
-from ..document import codec
-from ..document.values import field_of, replace
+from ..document import codec, field_of, replace
 from ..errors import BadAnswer, Conflict, Failure, GateError, NotAllowed, RemoteUnreachable
 from ..gates import agency
 from ..gates.recording import reload

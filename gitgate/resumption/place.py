@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ..claims.claiming import HeldClaim
 from ..context import machine
 from ..context.desk import Desk
-from ..document.values import dataclass, replace
+from ..document import dataclass, replace
 from ..errors import GateError, WorkFailed
 from ..gates import agency
 from ..gates.leases import shared_at
@@ -49,7 +49,7 @@ from ..store.work.restore import (
     without_place,
 )
 from ..store.work.snapshot import take
-from ..text.display import counted
+from ..text import counted
 
 if TYPE_CHECKING:
     from ..agents.agent import AgentSettings, Launch

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from .. import text
 from ..acts import needs
 from ..agents import without_caller
 from ..claims import claiming
@@ -31,7 +32,7 @@ from ..gates.work import Served, note_served, served_in, worktrees
 from ..model.conversation import SessionRef
 from ..model.gate import Gate, Outcome
 from ..policy import project as bylaws
-from ..record.headline import Summary
+from ..record import Summary
 from ..record.runs import OF_A_TREE, Run
 from ..sharing.branches import HEADS, finish_cut_off, tip_of
 from ..store.git import commits
@@ -43,8 +44,7 @@ from ..store.records.journal import Journals
 from ..store.remote.fetch import fetch_refs
 from ..store.remote.remote import RefMove
 from ..store.work.restore import matches, open_worktree, remove_worktree
-from ..text import times
-from ..text.display import counted
+from ..text import counted
 from . import place
 from .place import Course
 from .run import POLL, Errand, Resumed, log_of, resume_gate, tell_ending
@@ -245,7 +245,7 @@ class Pool:
     asked: bool = True
     """Somebody asked for these agents: else those stay whose answer was given with `--no-resume`."""
     log: Callable[[str], Path] | None = None
-    stamp: Callable[[], str] = lambda: times.format_time(time.time())
+    stamp: Callable[[], str] = lambda: text.format_time(time.time())
     later: dict[str, tuple[str, float]] = field(default_factory=dict)
     course: Callable[[Gate], Course] = lambda _gate: Course()
     limits: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -419,7 +419,7 @@ def pause_left(desk: Desk, gate: Gate) -> float:
         return 0.0
     first = desk.settings.seconds("retryAfter") or 0
     try:
-        began = times.parse_time(released[-1].at)
+        began = text.parse_time(released[-1].at)
     except Usage:
         return 0.0
     pause = first * 2.0 ** (claiming.tries(gate) - 1)

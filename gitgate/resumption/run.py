@@ -16,7 +16,7 @@ from ..claims import claiming
 from ..claims.claiming import Claimant, ClaimLost, HeldClaim, keep_renewed, renew
 from ..context.desk import Desk
 from ..context.targets import may_publish_work
-from ..document.values import dataclass, field, replace
+from ..document import dataclass, field, replace
 from ..errors import GateError, LostRace, RemoteUnreachable, tells_of_full_disk
 from ..exchange.syncing import bring_home
 from ..gates import agency, work
@@ -30,7 +30,7 @@ from ..policy.project import InForce
 from ..store.git.refs import LEASES, OPEN
 from ..store.remote.push import rehearse
 from ..store.remote.remote import RefMove
-from ..text.display import counted
+from ..text import counted
 from . import delivery, place
 from . import place as notes
 from .delivery import Delivered

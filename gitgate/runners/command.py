@@ -12,7 +12,7 @@ from ..agents import without_caller
 from ..config import Settings
 from ..errors import Failure, Usage
 from ..store.git.programs import tell_program
-from ..text.display import one_line
+from ..text import one_line
 from .runner import AnsweredGate, Order
 
 ORDER_TIMEOUT = 60.0

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from ..agents import without_caller
 from ..config import Settings
-from ..document.values import dataclass
+from ..document import dataclass
 from ..store.git.programs import detach, our_command
 
 

@@ -23,8 +23,7 @@ from ..config import FILE, IN_FILE, SETTINGS
 from ..config import SETTINGS as ALL
 from ..context.desk import INTRODUCTION, Desk, open_desk
 from ..context.targets import no_remote, remote_of, summaries
-from ..document import codec
-from ..document.values import Field, is_blank, nearest
+from ..document import Field, codec, is_blank, nearest
 from ..errors import BadDocument, Failure, GateError
 from ..gates import agency
 from ..gates.listing import with_stall
@@ -36,7 +35,7 @@ from ..store.git.objects import read_protected
 from ..store.git.programs import our_command
 from ..store.git.repository import Git
 from ..store.work.saved import printable
-from ..text.display import counted, one_line
+from ..text import counted, one_line
 from . import claude, parts
 from .claude import able_to_ask
 from .demo import (

@@ -24,7 +24,7 @@ from ..agents.claude.command import plugin_folder
 from ..agents.process import run_launch
 from ..errors import Failure
 from ..store.git.repository import Git
-from ..text.display import one_line
+from ..text import one_line
 
 if TYPE_CHECKING:
     from ..agents.agent import Finished

@@ -19,13 +19,13 @@ from ..context import machine
 from ..context.desk import Desk
 from ..context.machine import state_home
 from ..context.targets import summaries
-from ..document.values import NamedTuple, replace
+from ..document import NamedTuple, replace
 from ..errors import Conflict, Failure
 from ..gates.work import worktrees
 from ..store.git.refs import TRACKING
 from ..store.git.repository import Git
 from ..store.work.restore import list_worktrees, without_place
-from ..text.display import counted
+from ..text import counted
 from .steps import Step, put_text, take_away, text_of, top_of
 
 # The manual page, which git opens for `git gate --help`: whether `man` finds it, and a link to it where

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from ..context import machine
 from ..context.desk import Desk
 from ..context.targets import remote_of
-from ..document.values import dataclass
+from ..document import dataclass
 from ..errors import Failure, Usage
 from ..gates import agency
 from ..store.remote.remote import tracking_base
-from ..text.display import counted
+from ..text import counted
 
 if TYPE_CHECKING:
     from ..store.git.permissions import Misfit

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from .. import text
 from ..context.desk import Desk
 from ..context.targets import may_publish_work, remote_of, summaries
 from ..errors import GateError
 from ..gates.history import prune_archived
 from ..gates.listing import runs_here, settled_summary
 from ..model.gate import Gate
-from ..model.trailers import parse_trailers
+from ..model.people import parse_trailers
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records import closing
 from ..store.records.records import NOBODY, Signature
 from ..store.remote.remote import RefMove
-from ..text import times
-from ..text.display import counted
+from ..text import counted
 
 
 @dataclass
@@ -103,7 +103,7 @@ def ended_runs(desk: Desk, older_than: int) -> Iterator[closing.Closed]:
             continue
         if is_needed(desk, run.called_by[0]):
             continue
-        if run.end is not None and desk.clock() - times.parse_time(run.end.at) >= older_than:
+        if run.end is not None and desk.clock() - text.parse_time(run.end.at) >= older_than:
             yield closing.Closed(run.id, run.tip, run.end.at[:7], run=True)
 
 
@@ -119,7 +119,7 @@ def last_at(gate: Gate) -> str:
 
 
 def seconds_since_end(desk: Desk, gate: Gate) -> float:
-    return desk.clock() - times.parse_time(last_at(gate))
+    return desk.clock() - text.parse_time(last_at(gate))
 
 
 def as_closed(desk: Desk, gate: Gate) -> closing.Closed:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from ..config import FILE
 from ..context.desk import Desk
 from ..context.targets import may_publish_work, remote_of, summaries
-from ..document.values import dataclass, replace
+from ..document import dataclass, replace
 from ..errors import BrokenPolicy, Failure, GateError, LostRace
 from ..exchange.publishing import push_moves
 from ..gates.work import followed, note_served, served_in
@@ -27,7 +27,7 @@ from ..store.git.refs import BESIDE, OPEN, CutOff
 from ..store.records.records import NOBODY
 from ..store.remote.remote import RefMove
 from ..store.work.saved import between, printable
-from ..text.display import counted
+from ..text import counted
 
 HEADS = "refs/heads/"
 SAID = 3  # so many files are named

@@ -13,11 +13,11 @@ from __future__ import annotations
 from ..errors import BrokenRecord
 from ..exchange.entering import Push, fresh
 from ..gates.leases import age_of, chain_of, parents_of, position, proven, read_lease, sightings, term_of
+from ..model import RESUMING, STOPPING
 from ..model import lease as leases
 from ..model.gate import Claim, Entry, Gate, Leased, Outcome
 from ..model.lease import Lease, Link
-from ..model.states import RESUMING, STOPPING
-from ..model.trailers import misread
+from ..model.people import misread
 from ..record.runs import (
     BY_ANYBODY,
     LETS_GO,
@@ -85,7 +85,7 @@ def against_next(push: Push, gate: Gate, before: Entry, lease: str | None, act: 
 
 def at_claim(gate: Gate, claim: Entry) -> Gate:
     """The gate as far as leases are concerned, with that claim."""
-    from ..document.values import replace
+    from ..document import replace
 
     return replace(gate, claim=claim)
 
@@ -126,7 +126,7 @@ def against_waiter(push: Push, gate: Gate, lease: str, acts: list[Entry]) -> str
 
 
 def without_claim(gate: Gate) -> Gate:
-    from ..document.values import replace
+    from ..document import replace
 
     return replace(gate, claim=None)
 

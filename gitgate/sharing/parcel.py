@@ -25,8 +25,8 @@ from ..errors import Failure, GateError, GitFailed, Usage
 from ..exchange import entering
 from ..exchange.syncing import bring_home
 from ..gates.recording import reload
+from ..model import is_id
 from ..model.gate import Gate, Outcome
-from ..model.states import is_id
 from ..policy.rules import protected_refs
 from ..store.git import commits
 from ..store.git.permissions import private_folder, write_private

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..context.desk import Desk
-from ..document.values import dataclass, field
+from ..document import dataclass, field
 from ..errors import FINAL
 from ..exchange import entering
+from ..model import traits
 from ..model.gate import Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Remark
 from ..model.people import has_address, same
-from ..model.states import traits
 from ..policy import ruling
 from ..policy.permit import alike, case, default_ruling, enough_people, said_by, verdict_on
 from ..policy.rules import Book, Person

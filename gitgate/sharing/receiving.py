@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from ..context.desk import Desk
 from ..errors import GateError
 from ..exchange.entering import Beyond, Push
-from ..model.states import is_id
+from ..model import is_id
 from ..store.git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WAKE, WORK, Update
 from ..store.records.records import AT_ONCE
 

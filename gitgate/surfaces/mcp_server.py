@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..context.desk import Desk, open_desk
-from ..document.values import dataclass, field, field_of
+from ..document import dataclass, field, field_of
 from ..errors import BadAnswer, GateError, MissingExtra, Usage
+from ..model import AWAITING
 from ..model.gate import Gate, Question
-from ..model.states import AWAITING
 from ..questions.file import ASKED, GateField
 from ..questions.types import TYPES, expected, type_of
 from ..version import VERSION
@@ -239,7 +239,7 @@ class GateTools:
 
     def do_list(self, all: bool = False) -> ToolResult:
         from ..gates import listing
-        from ..text.times import ago, parse_time
+        from ..text import ago, parse_time
 
         desk = self.desk()
         try:
@@ -311,7 +311,7 @@ class GateTools:
         """What a person at the client is shown, once for a gate, and the form; None for what no form can ask."""
         from ..acts.reading import find_gate
         from ..render.letter import opening
-        from ..text.display import neutral
+        from ..text import neutral
 
         try:
             with self.lock:
@@ -343,8 +343,8 @@ class GateTools:
         from ..acts import answering, reading, remarks
         from ..model.conversation import PROPOSED, Conversation
         from ..policy.permit import may_be_automatic
+        from ..questions import Given
         from ..questions.answers import read_answer, value_words
-        from ..questions.base import Given
 
         desk = self.desk()
         try:
@@ -391,7 +391,7 @@ def told_gate(gate: Gate) -> ToolResult:
     """Where a gate stands, and its answer, as it is printed to scripts."""
     from ..questions.answers import printed
     from ..render import shapes
-    from ..text.display import neutral
+    from ..text import neutral
 
     answer = gate.answer.answer if gate.answer else None
     shape = shapes.gate(gate)

@@ -20,7 +20,7 @@ from gitgate.errors import (
 )
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate, Question
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.store.git.refs import OPEN
 from gitgate.store.records.records import Signature
 from support.deciding import DB, GO, TEXT, approve, gate_of, say
@@ -270,7 +270,7 @@ def test_a_quorum_says_how_far_it_is(alone: Seat) -> None:
 
 
 VOTES = """
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.acts.answering import Manner, respond
 from gitgate.gates.recording import reload
 done = respond(desk, reload(desk, sys.argv[3]), Given(approve=True), Manner(who=f"P{who} <p{who}@example.org>"))

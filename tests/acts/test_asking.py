@@ -16,8 +16,8 @@ from gitgate.acts.asking import AskWishes, ask, title_of, with_nonce
 from gitgate.context.desk import open_desk
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
 from gitgate.gates.recording import reload
+from gitgate.model import gate_id
 from gitgate.model.gate import Question, Work
-from gitgate.model.states import gate_id
 from gitgate.questions.drafts import Draft, question
 from gitgate.record.events import dump_event
 from gitgate.store.git.refs import OPEN, Refs
@@ -342,7 +342,7 @@ def test_a_key_is_no_name_of_a_ref(alone: Seat) -> None:
 SAME_KEY = """
 from gitgate.record.events import dump_event
 from gitgate.questions.drafts import Draft, question
-from gitgate.model.states import gate_id
+from gitgate.model import gate_id
 from gitgate.acts.asking import ask
 asked = ask(desk, Draft((question("Which?"),), agent=f"agent-{who}", key="deploy"))
 print(asked.gate.id, asked.new)

@@ -18,7 +18,7 @@ from gitgate.model.gate import Answer, Gate
 from gitgate.policy.permit import check_told
 from gitgate.store.git.refs import OPEN
 from gitgate.store.records.records import Signature
-from gitgate.text.times import format_time
+from gitgate.text import format_time
 from support.deciding import DB, GO, approve, asked, gate_of, say
 from support.resuming import Clock, Seat
 from support.signing import make_key, publish_policy

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
+from gitgate import model as states
 from gitgate.cli.main import cli as command_line
-from gitgate.model import states
+from gitgate.model import SESSION_FIELDS
 from gitgate.model.conversation import OUTCOMES, Talk
-from gitgate.model.states import SESSION_FIELDS
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 

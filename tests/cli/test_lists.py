@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.text.display import width
+from gitgate.text import width
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 from support.testbed.terminal import Terminal

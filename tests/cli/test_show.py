@@ -10,7 +10,7 @@ from xml.dom import minidom
 import pytest
 
 import gitgate
-from gitgate.text.display import width
+from gitgate.text import width
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 from support.testbed.terminal import Terminal

@@ -15,7 +15,7 @@ from gitgate.acts.reading import open_gate
 from gitgate.acts.remarks import stop
 from gitgate.api.terms import open_desk
 from gitgate.model.conversation import Conversation
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 

@@ -50,7 +50,7 @@ def test_an_agent(copy: PackageCopy, repo: Clone, tmp_path: Path) -> None:
 def test_a_question_type(copy: PackageCopy, repo: Clone) -> None:
     """It is asked, listed, shown and answered; what does not fit is refused with what would."""
     copy.add("questions/percent.py", Path(made_up_type.__file__).read_text(encoding="utf-8"))
-    copy.put("questions/types.py", "from .percent import Percent\n", before="from .base import (")
+    copy.put("questions/types.py", "from .percent import Percent\n", before="from . import (")
     copy.put("questions/types.py", "        Percent(),\n", before="        SessionType(),")
     gate = ask(copy, repo, "--type", "percentage")
     assert copy("list", "--type", "percent", "--json", cwd=repo.path).json["gates"][0]["id"] == gate
@@ -191,9 +191,9 @@ desk.close()
 def test_an_event(copy: PackageCopy, repo: Clone) -> None:
     """It is recorded, read back, told in the log in its colour, holds no answer up, and comes only where its row is."""
     row = '    StateRow(AWAITING, "noticed", AWAITING, "a person has seen it, and is thinking"),\n'
-    copy.put("model/states.py", row, before='    StateRow(ANSWERED, "amended", ')
+    copy.put("model/__init__.py", row, before='    StateRow(ANSWERED, "amended", ')
     traits = '    "noticed": EventTraits("cyan", said=True, talk=True, harmless=True),\n'
-    copy.put("model/states.py", traits, before='    "late": EventTraits(')
+    copy.put("model/__init__.py", traits, before='    "late": EventTraits(')
     kind = '    EventKind("noticed", "notices", parse_remark),\n'
     copy.put("record/events.py", kind, before='    EventKind("edited", ')
     gate = ask(copy, repo)
@@ -308,7 +308,9 @@ def test_a_verb(copy: PackageCopy, repo: Clone) -> None:
 def test_how_an_age_is_shown(copy: PackageCopy, repo: Clone) -> None:
     """One function decides it for the list, the letter and the status."""
     copy.put(
-        "text/times.py", 'return f"{round(seconds / 60)} min"\n    ', before="whole = max(int(seconds), 0)\n"
+        "text/__init__.py",
+        'return f"{round(seconds / 60)} min"\n    ',
+        before="whole = max(int(seconds), 0)\n",
     )
     gate = ask(copy, repo, "--agent", "builder")
     for words in (("list",), ("show", gate), ("status",)):

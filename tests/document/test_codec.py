@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from gitgate.document import codec
 from gitgate.document.codec import Field
 from gitgate.errors import BadDocument
-from gitgate.text.display import one_line
+from gitgate.text import one_line
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 

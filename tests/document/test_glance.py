@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.document.values import is_blank, may_have
+from gitgate.document import is_blank, may_have
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gitgate.document import values
-from gitgate.document.values import dataclass, make_frozen
+from gitgate import document
+from gitgate.document import dataclass, make_frozen
 from gitgate.model import gate
 
 FIELDS = ["words", "count", "secret", "terms", "aside"]
@@ -40,7 +40,7 @@ def shaped(decorate: Callable[[type], type], field: Any = field) -> Any:
 
 
 LIGHT, REAL = shaped(make_frozen), shaped(dataclasses.dataclass(frozen=True))
-OWN = shaped(make_frozen, values.field)
+OWN = shaped(make_frozen, document.field)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Changing:
     """One whose fields may be set."""
 
     words: str
-    parts: list[str] = values.field(default_factory=list)
+    parts: list[str] = document.field(default_factory=list)
 
 
 @pytest.mark.parametrize("kind", [LIGHT, REAL, OWN])
@@ -72,7 +72,7 @@ def test_a_value(kind: Any) -> None:
     assert repr(kind("a", secret="hush")) == "shaped.<locals>.Parent(words='a', count=3, terms={}, aside=0)"
     assert [f.name for f in dataclasses.fields(kind)] == FIELDS
     assert dataclasses.asdict(one) == {"words": "a", "count": 1, "secret": "", "terms": {}, "aside": 0}
-    assert dataclasses.replace(one, count=2) == values.replace(one, count=2) == kind("a", 2)
+    assert dataclasses.replace(one, count=2) == document.replace(one, count=2) == kind("a", 2)
     assert kind("a", aside=1) == kind("a", aside=2)
     assert kind.__match_args__ == tuple(FIELDS)
     assert list(inspect.signature(kind).parameters) == FIELDS
@@ -184,7 +184,7 @@ def test_the_model_is_made_of_values() -> None:
                 object.__new__(kind).anything = 1  # type: ignore[attr-defined]
 
 
-class Row(values.NamedTuple):
+class Row(document.NamedTuple):
     """As the rest of the package writes one."""
 
     name: str
@@ -245,21 +245,21 @@ def test_what_judges_a_push_compiles_no_annotation() -> None:
 def test_a_class_is_made_ready_when_many_values_are_made() -> None:
     """Until then it costs next to nothing, and its values are the same; also where another class goes on from it."""
 
-    @values.dataclass(frozen=True)
+    @document.dataclass(frozen=True)
     class Base:
         first: int
-        second: tuple[int, ...] = values.field(default_factory=tuple)
+        second: tuple[int, ...] = document.field(default_factory=tuple)
 
-    @values.dataclass(frozen=True)
+    @document.dataclass(frozen=True)
     class More(Base):
         third: str = "x"
 
-    assert all(isinstance(vars(kind)["__init__"], values.LateInit) for kind in (Base, More))
-    made = [More(1, third="y") for _ in range(values.FEW)]
-    assert all(isinstance(vars(kind)["__init__"], values.LateInit) for kind in (Base, More))
-    assert made == [More(1, (), "y")] * values.FEW
+    assert all(isinstance(vars(kind)["__init__"], document.LateInit) for kind in (Base, More))
+    made = [More(1, third="y") for _ in range(document.FEW)]
+    assert all(isinstance(vars(kind)["__init__"], document.LateInit) for kind in (Base, More))
+    assert made == [More(1, (), "y")] * document.FEW
     assert [list(vars(each)) for each in (made[0], More(1, (), "y"))] == [["first", "second", "third"]] * 2
-    assert [isinstance(vars(kind)["__init__"], values.LateInit) for kind in (Base, More)] == [True, False]
+    assert [isinstance(vars(kind)["__init__"], document.LateInit) for kind in (Base, More)] == [True, False]
     with pytest.raises(TypeError, match="first"):
         Base()  # type: ignore[call-arg]
     assert Base(2).second == ()

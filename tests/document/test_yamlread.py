@@ -12,9 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gitgate.document import codec
+from gitgate.document import LIMITS, Field, codec
 from gitgate.document.codec import read_yaml
-from gitgate.document.values import LIMITS, Field
 from gitgate.errors import BadDocument
 
 CORPUS = sorted((Path(__file__).parents[1] / "corpus").rglob("*.*"))

@@ -24,7 +24,7 @@ from gitgate.gates.listing import Filter, list_gates
 from gitgate.model.gate import Gate, Question
 from gitgate.policy.ruling import marks
 from gitgate.questions.drafts import Draft
-from gitgate.record.headline import summary_of
+from gitgate.record import summary_of
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.git import refs
 from gitgate.store.records import closing

@@ -19,7 +19,7 @@ from gitgate.exchange.publishing import publish
 from gitgate.exchange.syncing import sync
 from gitgate.gates.history import archived_gates, load_archived
 from gitgate.model.gate import Gate, Option
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.questions.drafts import Draft, question
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.records.records import Signature

@@ -24,7 +24,7 @@ from gitgate.flows.journal import (
     stop_run,
     take_run,
 )
-from gitgate.model.states import RUN_STATES, RUN_TABLE
+from gitgate.model import RUN_STATES, RUN_TABLE
 from gitgate.record.runs import MOST_EVENTS, NEEDED, Run, RunEvent, dump_run_event, parse_run_event, path_of
 from gitgate.store.git.objects import BLOB, REGULAR, TreeEntry
 from gitgate.store.records.journal import Journals

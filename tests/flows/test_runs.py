@@ -17,9 +17,9 @@ from xml.etree.ElementTree import fromstring
 import pytest
 
 import gitgate
+from gitgate import text
 from gitgate.document import codec
 from gitgate.errors import Usage
-from gitgate.text import times
 from support import PATIENCE, examples
 from support.flowing import Actors, FlowBench, killed_command, was_killed
 from support.testbed.command import Command, Outcome
@@ -522,7 +522,7 @@ def test_a_step_asks_on_its_own_terms_and_a_flow_on_its_own(flows: Actors, cli: 
 
 
 def hours_until_deadline(gate: dict[str, Any]) -> int:
-    until, since = (times.parse_time(gate[at] if at else gate["asked"]["at"]) for at in ("deadline", ""))
+    until, since = (text.parse_time(gate[at] if at else gate["asked"]["at"]) for at in ("deadline", ""))
     return round((until - since) / 3600)
 
 

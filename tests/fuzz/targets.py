@@ -13,13 +13,12 @@ from gitgate.agents.claude import adapter, transcript
 from gitgate.document import codec
 from gitgate.errors import GateError
 from gitgate.exchange import entering
-from gitgate.model import lease, trailers
+from gitgate.model import lease, people
 from gitgate.model.gate import Answer, Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.policy import ruling
 from gitgate.policy.rules import parse_policy
-from gitgate.questions import answers, calls, drafts, forms, signals
+from gitgate.questions import Given, answers, calls, drafts, forms, signals, unique
 from gitgate.questions import calls as rules
-from gitgate.questions.base import Given, unique
 from gitgate.record import events as documents
 from gitgate.sharing import pushers
 from gitgate.store.git import objects
@@ -173,9 +172,9 @@ def record(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     lease.parse_lease(text)
     saved.parse_aside(text)
-    said = {key: value for key, value in (trailers.parse_trailers(text) or {}).items() if value.split()}
+    said = {key: value for key, value in (people.parse_trailers(text) or {}).items() if value.split()}
     if said:
-        again = trailers.parse_trailers(trailers.trailer_message("x", list(said.items())))
+        again = people.parse_trailers(people.trailer_message("x", list(said.items())))
         if again is None or any(said[key].split() != value.split() for key, value in again.items()):
             raise AssertionError(f"{said!r} became {again!r}")
     for width in (20, 32):

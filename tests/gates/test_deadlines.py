@@ -15,7 +15,7 @@ from gitgate.gates.listing import Filter, list_gates
 from gitgate.gates.recording import act, append, past_due
 from gitgate.model.gate import Edit, Gate
 from gitgate.store.git.refs import OPEN
-from gitgate.text.times import format_time, parse_time
+from gitgate.text import format_time, parse_time
 from support.deciding import DB, GO, gate_of, say
 from support.histories import BOB
 from support.racing import race

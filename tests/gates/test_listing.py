@@ -11,7 +11,7 @@ from gitgate.context.targets import never_synced, summaries
 from gitgate.exchange.syncing import sync
 from gitgate.gates.listing import Filter, archived, by_branch, is_meant_for, list_gates, settled_summary
 from gitgate.model.gate import Question
-from gitgate.record.headline import Summary
+from gitgate.record import Summary
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.git.refs import OPEN
 from support.deciding import DB, GO, TEXT, gate_of, say

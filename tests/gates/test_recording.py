@@ -146,7 +146,7 @@ def test_many_who_speak_at_once_are_all_heard(alone: Seat) -> None:
 
 
 ANSWERS = """
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.acts.answering import Manner, respond
 from gitgate.gates.recording import reload
 try:

@@ -20,7 +20,7 @@ from gitgate.gates import searching
 from gitgate.gates.recording import reload
 from gitgate.gates.searching import SearchTerms, matched_in, needle, search, search_words, searched_text
 from gitgate.model.gate import Gate, Option, Question
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.git.refs import OPEN
 from support.deciding import gate_of

@@ -13,7 +13,7 @@ from gitgate.acts.asking import AskWishes, ask
 from gitgate.gates.history import GateFacts, Statistics, reckon, statistics
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Question
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.questions.drafts import Draft
 from gitgate.sharing.archiving import fold_closed
 from support.resuming import Clock, Seat

@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.model import states
+from gitgate import model
 
 
 @given(st.binary())
 def test_an_id_is_ten_letters_without_look_alikes(data: bytes) -> None:
     """Whatever the question is; the same question, the same id."""
-    found = states.gate_id(data)
-    assert found == states.gate_id(data)
-    assert states.is_id(found)
-    assert states.is_prefix(found)
-    assert all(states.is_prefix(found[:size]) for size in range(4, 10))
+    found = model.gate_id(data)
+    assert found == model.gate_id(data)
+    assert model.is_id(found)
+    assert model.is_prefix(found)
+    assert all(model.is_prefix(found[:size]) for size in range(4, 10))
     assert not set(found) & set("01lo")
 
 
 def test_ids_use_all_their_bits() -> None:
     """Ten thousand questions, ten thousand ids, every letter at every place."""
-    found = {states.gate_id(b"%d" % number) for number in range(10_000)}
+    found = {model.gate_id(b"%d" % number) for number in range(10_000)}
     assert len(found) == 10_000
-    assert all(len({name[place] for name in found}) == len(states.ALPHABET) for place in range(states.LENGTH))
+    assert all(len({name[place] for name in found}) == len(model.ALPHABET) for place in range(model.LENGTH))
 
 
 @pytest.mark.parametrize(
@@ -32,18 +32,18 @@ def test_ids_use_all_their_bits() -> None:
 )
 def test_what_is_no_prefix(text: str) -> None:
     """Too short, too long, other letters, paths."""
-    assert not states.is_prefix(text)
-    assert not states.is_id(text)
+    assert not model.is_prefix(text)
+    assert not model.is_id(text)
 
 
 def test_a_prefix_is_no_id() -> None:
     """Only all ten letters are."""
-    assert not states.is_id("abcdefghj")
-    assert states.is_id("abcdefghjk")
+    assert not model.is_id("abcdefghj")
+    assert model.is_id("abcdefghjk")
 
 
 @given(st.binary(), st.binary())
 def test_a_file_is_called_by_what_it_says(one: bytes, other: bytes) -> None:
     """The same words are the same file."""
-    assert (states.file_name(one) == states.file_name(other)) == (one == other)
-    assert states.file_name(one).isalnum()
+    assert (model.file_name(one) == model.file_name(other)) == (one == other)
+    assert model.file_name(one).isalnum()

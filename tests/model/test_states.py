@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gitgate import model
 from gitgate.errors import IllegalEvent
-from gitgate.model import states
-from gitgate.model.states import STATES, TABLE
+from gitgate.model import STATES, TABLE
 
 # The contract, written down a second time: what the product promises of each state.
 PROMISED = {
@@ -94,12 +94,12 @@ def test_silence_never_answers() -> None:
 def test_what_is_no_row_is_an_error_that_says_why(state: str | None, event: str) -> None:
     """The error names the event or what was first, and what can be done instead; `allows` agrees."""
     row = next((row for row in TABLE if (row.state, row.event) == (state, event)), None)
-    assert states.allows(state, event) is (row is not None)
+    assert model.allows(state, event) is (row is not None)
     if row is not None:
-        assert states.after(state, event) == row.to
+        assert model.after(state, event) == row.to
         return
     with pytest.raises(IllegalEvent) as refused:
-        states.after(state, event)
+        model.after(state, event)
     assert refused.value.kind == "conflict"
     assert "already answered" in refused.value.message or "cannot be" in refused.value.message
     assert state is None or refused.value.hint.endswith(("ID", ")"))
@@ -118,7 +118,7 @@ def test_what_is_no_row_is_an_error_that_says_why(state: str | None, event: str)
 )
 def test_a_refusal_in_words(state: str | None, event: str, words: str) -> None:
     """A person reads it."""
-    assert words in states.refusal(state, event)
+    assert words in model.refusal(state, event)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_a_refusal_in_words(state: str | None, event: str, words: str) -> None:
 )
 def test_advice_has_a_command(state: str, command: str) -> None:
     """What to type next."""
-    assert command in states.advice(state)
-    assert states.advice(None) == ""
+    assert command in model.advice(state)
+    assert model.advice(None) == ""
 
 
 def test_each_event_has_its_traits() -> None:
     """One row an event of the table, and no row for an event that there is not."""
-    assert set(states.TRAITS) == {row.event for row in TABLE}
-    assert states.traits("outcome") == states.EventTraits()
+    assert set(model.TRAITS) == {row.event for row in TABLE}
+    assert model.traits("outcome") == model.EventTraits()

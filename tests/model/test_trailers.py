@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.model import trailers
+from gitgate import record
+from gitgate.model import people
 from gitgate.model.gate import Remark
-from gitgate.model.trailers import MOST_BYTES, one_line, parse_trailers, trailer_message
-from gitgate.record import headline
+from gitgate.model.people import MOST_BYTES, one_line, parse_trailers, trailer_message
 from support.histories import ADA, DUE, LATER, History, opened
 
 HEAD = "subject\n\n"
@@ -99,7 +99,7 @@ def test_only_the_last_paragraph_counts() -> None:
 def test_a_message_says_what_a_list_shows() -> None:
     """All of it from the gate, so that the tip alone is enough."""
     gate = History.begin(opened(deadline=DUE, to=("ada", "@bob"), key="k", config={"pull_request": 12}))
-    message = headline.message("opened", gate.gate.opened, gate.gate)
+    message = record.message("opened", gate.gate.opened, gate.gate)
     said = parse_trailers(message)
     assert said is not None
     assert message.startswith("coder asks: Which?\n\n")
@@ -111,7 +111,7 @@ def test_a_message_says_what_a_list_shows() -> None:
     )
     assert "Closed" not in said
     gate.answer("Postgres")
-    after = parse_trailers(headline.message("answered", gate.entries[-1].event, gate.gate)) or {}
+    after = parse_trailers(record.message("answered", gate.entries[-1].event, gate.gate)) or {}
     assert (after["Verdict"], after["State"]) == ("answered", "answered")
     assert "Deadline" not in after
 
@@ -130,14 +130,14 @@ def test_a_message_says_what_a_list_shows() -> None:
 )
 def test_no_trailer_is_missed(message: str, values: list[str]) -> None:
     """Whatever git has put beside it: the record decides what a line is worth."""
-    assert trailers.trailer_values(message, "Gate") == values
+    assert people.trailer_values(message, "Gate") == values
 
 
 def test_a_line_of_blanks_is_read_at_once() -> None:
     """Whoever writes a commit's message cannot make a reader search for long."""
     blanks = " " * 200_000
     begun = time.process_time()
-    assert trailers.trailer_values(f"x\n\n{blanks}x\nGate: {blanks}a\n{blanks}Gate: b", "Gate") == ["a", "b"]
+    assert people.trailer_values(f"x\n\n{blanks}x\nGate: {blanks}a\n{blanks}Gate: b", "Gate") == ["a", "b"]
     assert time.process_time() - begun < 5
 
 
@@ -145,9 +145,7 @@ def test_a_line_of_blanks_is_read_at_once() -> None:
 def test_silence_is_nobodys_in_the_subject(how: str) -> None:
     """No name stands there, least of all the agent's."""
     gate = History.begin(opened(deadline=DUE))
-    subject = headline.subject(
-        how, Remark(LATER, text="nobody answered before the deadline"), gate.gate.opened
-    )
+    subject = record.subject(how, Remark(LATER, text="nobody answered before the deadline"), gate.gate.opened)
     assert subject == f"{how}: nobody answered in time"
 
 
@@ -155,8 +153,8 @@ def test_who_said_something_is_in_the_subject() -> None:
     """The person without the address, and their words; the agent where nobody is named."""
     gate = History.begin()
     assert (
-        headline.subject("stopped", Remark(LATER, ADA, "no more"), gate.gate.opened)
+        record.subject("stopped", Remark(LATER, ADA, "no more"), gate.gate.opened)
         == "stopped by Ada: no more"
     )
-    assert headline.subject("claimed", Remark(LATER), gate.gate.opened) == "claimed by coder"
-    assert trailers.trailer_message("", []).startswith("gate\n\n")
+    assert record.subject("claimed", Remark(LATER), gate.gate.opened) == "claimed by coder"
+    assert people.trailer_message("", []).startswith("gate\n\n")

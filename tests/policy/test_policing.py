@@ -22,7 +22,7 @@ from gitgate.gates import agency
 from gitgate.gates.recording import record
 from gitgate.model.gate import Answer, Gate, Option, Question, Work
 from gitgate.policy.permit import check_told
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.store.git.refs import OPEN
 from gitgate.store.records.records import Signature
 from support.deciding import DB, GO, TEXT, approve, asked, gate_of, say

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Answer, Option, Question
+from gitgate.questions import Given
 from gitgate.questions.answers import misfit, printed, read_answer, value_words, verdict_of
-from gitgate.questions.base import Given
 from gitgate.questions.types import type_of
 from support.histories import ADA, APPROVAL, CHOICE, EARLY, GATE, TEXT, oid, opened
 

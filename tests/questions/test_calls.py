@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from gitgate.document import codec
 from gitgate.errors import Usage
-from gitgate.questions import calls
+from gitgate.questions import Given, calls
 from gitgate.questions.answers import read_answer
-from gitgate.questions.base import Given
 from gitgate.questions.file import parse_questions, plain_question
 
 

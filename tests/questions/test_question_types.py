@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from gitgate.cli.terminal.prompts import ASK
-from gitgate.document.values import field_of
+from gitgate.document import field_of
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
-from gitgate.questions import forms
+from gitgate.questions import QuestionType, forms
 from gitgate.questions.answers import read_answer
-from gitgate.questions.base import QuestionType
 from gitgate.questions.file import parse_questions, plain_question
 from gitgate.questions.signals import signalled
 from gitgate.questions.types import TYPES, read_value, type_name

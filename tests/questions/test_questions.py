@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Option, Question
-from gitgate.questions.base import kind_of, match_option
+from gitgate.questions import kind_of, match_option
 from gitgate.questions.types import (
     TYPES,
     aliases,

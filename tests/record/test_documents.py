@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gitgate.document import codec
 from gitgate.document.codec import NEVER
 from gitgate.errors import BadDocument
+from gitgate.model import DELIVERIES, ON_TIMEOUT, OUTCOMES, PRIORITIES, VERDICTS
 from gitgate.model.gate import (
     Answer,
     Asker,
@@ -26,7 +27,6 @@ from gitgate.model.gate import (
     Session,
     Work,
 )
-from gitgate.model.states import DELIVERIES, ON_TIMEOUT, OUTCOMES, PRIORITIES, VERDICTS
 from gitgate.record.events import BY_FOLDER, FOLDER_OF, KINDS, dump_event, parse_event
 from support.histories import ADA, APPROVAL, CHOICE, DUE, EARLY, GATE, LATER, TEXT, oid, opened
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import GateError
+from gitgate.model import TABLE
 from gitgate.model.gate import Edit
-from gitgate.model.states import TABLE
 from gitgate.record.events import stages
 from support.histories import (
     ADA,

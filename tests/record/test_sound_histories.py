@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from gitgate.errors import GateError
 from gitgate.exchange.entering import against_repeats, fresh
 from gitgate.model.gate import Answer, Claim, Edit, Entry, Event, Outcome, Remark
+from gitgate.record import message
 from gitgate.record.events import repeatable
-from gitgate.record.headline import message
-from gitgate.text.times import format_time
+from gitgate.text import format_time
 from support.histories import ADA, BOB, CHOICE, EVE, opened
 from support.honest import Word, check
 from support.sharing_records import SIGNATURE, Peer, Shared

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.record.headline import Summary
-from gitgate.render.table import age, ages, table
-from gitgate.text.times import format_time
+from gitgate.record import Summary
+from gitgate.render import age, ages, table
+from gitgate.text import format_time
 
 NOW = 1_800_000_000.0
 # Around the borders of each unit: seconds, minutes, hours, days, years.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.record.headline import Summary
+from gitgate.record import Summary
+from gitgate.render import LEFT_TO_RIGHT, is_beginning, table, tree_lines
 from gitgate.render.letter import trail_line
-from gitgate.render.table import LEFT_TO_RIGHT, is_beginning, table, tree_lines
-from gitgate.text.display import width
-from gitgate.text.times import format_time
+from gitgate.text import format_time, width
 
 NOW = 1_800_000_000.0
 FAMILY = "👩\u200d👩\u200d👧\u200d👦"

@@ -18,7 +18,7 @@ from gitgate.gates.recording import act
 from gitgate.model.gate import Answer, Gate, Option, Question, Remark
 from gitgate.sharing.pushers import Actor, actor_of
 from gitgate.store.records.records import Signature
-from gitgate.text.times import format_time
+from gitgate.text import format_time
 from support.deciding import DB, GO, TEXT, approve, gate_of, say
 from support.resuming import Clock, Seat, claimant
 from support.signing import Key, make_key, publish_policy

@@ -15,7 +15,7 @@ from gitgate.acts.answering import Manner, respond
 from gitgate.claims.claiming import claim
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.sharing import receiving
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.refs import Update

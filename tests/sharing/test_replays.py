@@ -20,7 +20,7 @@ from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate, Remark
 from gitgate.policy.permit import check_told
 from gitgate.policy.rules import load_book
-from gitgate.record.headline import message
+from gitgate.record import message
 from gitgate.sharing.pushers import Actor, Doorkeeper
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.refs import OPEN, Update

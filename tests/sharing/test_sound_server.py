@@ -20,8 +20,8 @@ from gitgate.acts.asking import AskWishes
 from gitgate.errors import GateError
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate
+from gitgate.record import message
 from gitgate.record.events import repeatable
-from gitgate.record.headline import message
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.git.refs import ARCHIVE, OPEN
 from gitgate.store.records.archive import find_archived, shelves

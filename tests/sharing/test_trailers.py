@@ -9,7 +9,7 @@ import pytest
 from gitgate.acts import remarks
 from gitgate.exchange import entering
 from gitgate.model.gate import Gate
-from gitgate.record.headline import message
+from gitgate.record import message
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.objects import dump_commit
 from gitgate.store.git.refs import OPEN, Update

@@ -22,7 +22,7 @@ from gitgate.context.targets import all_summaries, how_many, summaries
 from gitgate.gates import history, listing
 from gitgate.gates.listing import Filter
 from gitgate.model.gate import Gate
-from gitgate.record.headline import Summary
+from gitgate.record import Summary
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.records import index
 from gitgate.store.records.index import RECORDS, TIPS, Index

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gitgate.errors import BrokenRecord
+from gitgate.model import gate_id
 from gitgate.model.gate import Answer, Question, Remark
-from gitgate.model.states import gate_id
 from gitgate.record import events
 from gitgate.store.git.objects import (
     COMMIT,

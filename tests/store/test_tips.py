@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gitgate import record
 from gitgate.errors import BrokenRecord, GitFailed
-from gitgate.record import headline
-from gitgate.record.headline import FEW, FIELDS, Summary, by_pressure, read_summaries, summary_of
+from gitgate.record import FEW, FIELDS, Summary, by_pressure, read_summaries, summary_of
 from gitgate.store.git import refs as tips_module
 from gitgate.store.git.refs import OPEN, Refs
 from support.histories import DUE, GATE, History, opened
@@ -32,7 +32,7 @@ def printed(message: str, gate: str = GATE, header: str = HEADER) -> bytes:
 
 def message_of(**terms: object) -> str:
     gate = History.begin(opened(**terms)).gate
-    return headline.message("opened", gate.opened, gate)
+    return record.message("opened", gate.opened, gate)
 
 
 @given(
@@ -61,10 +61,10 @@ def test_what_we_write_is_usual() -> None:
     """Each event's message, also of an answered gate and a signed commit, is one that the expression reads."""
     history = History.begin(opened(deadline=DUE, to=("ada",), key="k", config={"pull_request": 1}))
     signed = HEADER.replace("\n\n", "\ngpgsig -----BEGIN\n \n x\n -----END\n\n")
-    messages = [message_of(), headline.message("opened", history.gate.opened, history.gate)]
+    messages = [message_of(), record.message("opened", history.gate.opened, history.gate)]
     after = history.answer("Postgres")
-    messages.append(headline.message("answered", after.history[-1].event, after))
-    usual = headline.usual(MARK.decode(), OPEN)
+    messages.append(record.message("answered", after.history[-1].event, after))
+    usual = record.usual(MARK.decode(), OPEN)
     for message in messages:
         for header in (HEADER, signed):
             (found,) = usual.findall(printed(message, header=header).decode())
@@ -102,7 +102,7 @@ def test_a_state_that_no_gate_has_is_broken(state: str, others: int) -> None:
     """Whoever pushes writes it: it stands in lists, and on a job's page, outside of any code."""
     forged = message_of().replace("State: awaiting", f"State: {state}")
     found = list(read_summaries(b"".join([*[printed(message_of())] * others, printed(forged)]), MARK, OPEN))
-    assert found[-1] == headline.broken_summary(GATE, OID)
+    assert found[-1] == record.broken_summary(GATE, OID)
     assert {each.state for each in found[:-1]} <= {"awaiting"}
 
 

@@ -13,7 +13,7 @@ from gitgate.context.desk import Desk, open_desk
 from gitgate.gates.recording import reload
 from gitgate.model.conversation import Conversation
 from gitgate.model.gate import Gate
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 
 
 def held(outcome: str = "completed", seconds: int = 60, **said: str) -> Conversation:

@@ -9,7 +9,7 @@ from gitgate.acts.answering import Manner, Responded, respond
 from gitgate.acts.asking import Asked, AskWishes, ask
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Option, Question
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.questions.drafts import Draft
 from support.resuming import Seat
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from gitgate.model import file_name
 from gitgate.model.gate import (
     Answer,
     Asker,
@@ -22,7 +23,6 @@ from gitgate.model.gate import (
     Value,
     Work,
 )
-from gitgate.model.states import file_name
 from gitgate.record import events
 from gitgate.record.events import apply, fold, original, told_commit
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Question, Value
-from gitgate.questions.base import QuestionType, ReplyWays
+from gitgate.questions import QuestionType, ReplyWays
 
 
 class Percent(QuestionType):

@@ -18,7 +18,7 @@ from gitgate.context.desk import Desk, open_desk
 from gitgate.gates import leases
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Question
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.questions.drafts import Draft
 from support import PATIENCE
 from support.testbed.repositories import Clone, run_git

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gitgate.model.states import gate_id
+from gitgate.model import gate_id
 from gitgate.store.records.archive import LATE, gate_folder, shelves
 from gitgate.store.remote.remote import RefFate, RefMove
 from support.testbed.repositories import Clone

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.text.display import clip, hang, indent, neutral, one_line, width, wrap
+from gitgate.text import clip, hang, indent, neutral, one_line, width, wrap
 
 FAMILY = "👨\u200d👩\u200d👧"
 ANY = st.text(st.characters(), max_size=60)
@@ -166,7 +166,7 @@ def test_an_address_is_not_cut() -> None:
 def test_plain_text_loads_no_tables() -> None:
     """A list of ASCII rows needs neither Unicode tables nor the expressions for them."""
     code = (
-        "import sys; from gitgate.text import display as text; text.one_line('a\\x1b b', 3); text.wrap('a b c', 8)\n"
+        "import sys; from gitgate import text; text.one_line('a\\x1b b', 3); text.wrap('a b c', 8)\n"
         "print('unicodedata' in sys.modules, text._suspect.cache_info().currsize)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import Usage
-from gitgate.text.times import (
-    ago,
-    are_our_own,
-    format_duration,
-    format_time,
-    parse_duration,
-    parse_time,
-)
+from gitgate.text import ago, are_our_own, format_duration, format_time, parse_duration, parse_time
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...document.values import replace
+from ...document import replace
 from ...errors import Usage
 from ...model.conversation import SavedSession, SessionRef
 from ..agent import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import Failure, GateError, NotAllowed, Usage
-from ...model.states import AWAITING
+from ...model import AWAITING
 from ...store.git.refs import OPEN
 from .. import exits
 from ..terminal.screen import Screen, explain_alone, gate_argument, verb

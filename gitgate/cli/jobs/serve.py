@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import click
 
 from ...errors import Failure, GateError, IllegalEvent, Usage
-from ...text.display import one_line
+from ...text import one_line
 from .. import exits
 from ..terminal.screen import Screen, read_duration, verb, where
 
@@ -155,7 +155,7 @@ def what_waits(screen: Screen) -> str:
     from ...context.desk import open_desk
     from ...context.targets import summaries
     from ...gates.listing import NEEDS_A_PERSON
-    from ...record.headline import by_pressure
+    from ...record import by_pressure
     from ...surfaces.forge.webhook import page
 
     desk = open_desk(screen.start, screen.env)
@@ -305,7 +305,7 @@ def say_if_unserved(screen: Screen, link: str) -> None:
 def make_link(screen: Screen, gate_id: str) -> int:
     """For a telephone, or somebody who may answer this one gate in your name."""
     from ...acts.reading import open_gate
-    from ...model.states import AWAITING
+    from ...model import AWAITING
 
     desk = screen.desk()
     desk.refuse_agents("serve --link")

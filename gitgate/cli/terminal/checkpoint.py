@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ...questions.base import Given
+from ...questions import Given
 from ...questions.types import type_of
 from .. import exits
 from .screen import Screen, read_word

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ...document.values import dataclass, field, replace
+from ...document import dataclass, field, replace
 from ...errors import BadAnswer, Conflict, GateError
+from ...model import AWAITING
 from ...model.gate import Gate, Question, Value
-from ...model.states import AWAITING
+from ...questions import Given
 from ...questions.answers import read_answer, read_mapping
-from ...questions.base import Given
 from ...questions.types import expected, field_kind, type_of
 from ...store.git.permissions import private_folder
 from .. import exits
@@ -134,7 +134,7 @@ def ask_field(
 ) -> tuple[object] | None:
     """The field's value, wrapped so that null is one too; None when it was left out."""
     schema, name, detail = field
-    from ...text.display import one_line
+    from ...text import one_line
 
     words = field_kind(detail)
     while True:
@@ -159,7 +159,7 @@ def is_told(detail: object) -> bool:
 
 
 def quoted_line(text: str) -> str:
-    from ...text.display import one_line
+    from ...text import one_line
 
     return f'"{one_line(text, 40)}"'
 
@@ -361,7 +361,7 @@ def document(gate: Gate, text: str, wrong: str) -> str:
 def comments(gate: Gate, wrong: str) -> str:
     """The question above the line."""
     from ...render.letter import question_part
-    from ...text.display import neutral, one_line, wrap
+    from ...text import neutral, one_line, wrap
 
     questions = gate.opened.questions
     parts = [f"NOT RECORDED: {neutral(wrong)}"] if wrong else []
@@ -478,7 +478,7 @@ class AgentLine(Pulse):
             return
         from shutil import get_terminal_size
 
-        from ...text.display import clip
+        from ...text import clip
 
         frames = FRAMES if (sys.stderr.encoding or "").lower().startswith("utf") else PLAIN_FRAMES
         frame, self.turns = frames[self.turns % len(frames)], self.turns + 1
@@ -487,8 +487,7 @@ class AgentLine(Pulse):
 
     def words(self) -> str:
         """Each agent that works, since when, and in which step; nothing where a function works as well."""
-        from ...text.display import one_line
-        from ...text.times import ago
+        from ...text import ago, one_line
 
         found = []
         for engine in list(self.engines):

@@ -17,7 +17,7 @@ import click
 
 from ... import config
 from ...config import FALSE, TRUE
-from ...document.values import dataclass, field, replace
+from ...document import dataclass, field, replace
 from ...errors import Failure, GateError, Usage
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Screen:
             self.warn(words)
 
     def warn(self, words: str) -> None:
-        from ...text.display import neutral
+        from ...text import neutral
 
         self.pulse.stop()
         click.echo(neutral(as_installed(words)), err=True)
@@ -134,7 +134,7 @@ class Screen:
         """Talk that a person reads at a prompt: broken between words, where a terminal would break within one. A line goes on
         `deeper` below its beginning.
         """
-        from ...text.display import hang, wrap
+        from ...text import hang, wrap
 
         cells = self.width if sys.stderr.isatty() else WIDEST
         self.warn(hang(words, cells, deeper=" " * deeper) if deeper else wrap(words, cells))
@@ -390,7 +390,7 @@ def text_of_file(argument: str, what: str) -> str:
 
 def read_duration(text: str, flag: str, usual: str) -> int:
     """Seconds; an error names the flag, and what is usual there."""
-    from ...text.times import parse_duration
+    from ...text import parse_duration
 
     try:
         return parse_duration(text)
@@ -419,8 +419,8 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
 
     from ...context.targets import summaries
     from ...gates.listing import NEEDS_A_PERSON, runs_here
-    from ...record.headline import by_pressure
-    from ...text.display import one_line
+    from ...record import by_pressure
+    from ...text import one_line
 
     screen = Screen(directory=ctx.parent.params.get("directory") if ctx.parent else None, quiet=True)
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import BadDocument, Usage
-from ...model.states import AT_DEADLINE, SESSION_FIELDS, SESSION_OUTCOMES
+from ...model import AT_DEADLINE, SESSION_FIELDS, SESSION_OUTCOMES
 from ...questions.file import ASKED, GateField
 from ...questions.types import TYPES, type_name
 from ..terminal.screen import (
@@ -316,7 +316,7 @@ def check_together(flags: Mapping[str, Any]) -> None:
 
 def draft_of(flags: Mapping[str, Any]) -> Draft:
     """The question as the flags say it, on top of a file if there is one."""
-    from ...document.values import replace
+    from ...document import replace
     from ...questions import drafts
 
     draft = draft_from_file(flags) if flags["file"] else drafts.Draft((question_from_flags(flags),))
@@ -442,7 +442,7 @@ def tell_asked(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None
     if not published.pushed and (went := where(desk, published)) == SAVED:
         screen.say(went)
     if gate.deadline is not None:
-        from ...render.table import AT_DEADLINE, due
+        from ...render import AT_DEADLINE, due
 
         left = f"{gate.timeout}s" if gate.timeout and gate.timeout < 60 else due(gate.deadline, desk.clock())
         screen.say(

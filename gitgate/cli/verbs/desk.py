@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...context.machine import host_name
-from ...document.values import replace
+from ...document import replace
 from ...errors import Conflict, Failure, GateError, NotAllowed, Usage
 from ...surfaces.listen.dialogs import DIALOGS, Dialog, TerminalPrompt, usable_dialogs
 from .. import exits
@@ -293,7 +293,7 @@ def terminal_env() -> Mapping[str, str]:
 
 def tell(screen: Screen, event: str, words: str, fields: Mapping[str, object]) -> None:
     """News are what this verb gives: on standard output, a line each."""
-    from ...text.display import neutral
+    from ...text import neutral
 
     if screen.as_json:
         click.echo(json_line("listen", {"event": event, **fields}))
@@ -352,7 +352,7 @@ def presence(
 
 
 def there_words(other: Attentive | None) -> str:
-    from ...text.display import one_line
+    from ...text import one_line
 
     if other is None:
         return "somebody begins to listen here at this very moment"
@@ -403,7 +403,7 @@ OFFER = (
 
 def ask_here(screen: Screen, args: tuple[str, ...]) -> int:
     """The question on this terminal, as `git gate respond` asks it; what was said goes to whoever started us."""
-    from ...text.display import counted
+    from ...text import counted
     from ..terminal.prompts import LeaveAll, NextGate, StopGate, ask_offered
 
     gate_id, tip, others = args

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...text.display import counted
+from ...text import counted
 from ..terminal.screen import Screen, verb
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def origin_shape(one: Origin) -> dict[str, object]:
 
 def origin_lines(screen: Screen, found: Sequence[Origin], now: float) -> list[str]:
     """Of each a line with the question, and one with what was decided."""
-    from ...text.display import clip, one_line
+    from ...text import clip, one_line
 
     places = [span_words(one) for one in found]
     wide = max(map(len, places))
@@ -82,8 +82,8 @@ def span_words(one: Origin) -> str:
 
 
 def decided_words(one: Origin, now: float) -> str:
-    from ...render.table import age
-    from ...text.display import one_line
+    from ...render import age
+    from ...text import one_line
 
     if one.answer is None:
         return "nobody answered"
@@ -93,7 +93,7 @@ def decided_words(one: Origin, now: float) -> str:
 def by_words(by: str | None, mark: SignatureMark | None, *, confirmed: bool) -> str:
     """Whose answer it is, and what their signature is worth, as a gate's own page says it."""
     from ...model.people import answerer_words
-    from ...text.display import one_line
+    from ...text import one_line
 
     worth = f" ({one_line(mark.words)})" if by and mark is not None else ""
     who = f"{one_line(answerer_words(by or ''))}{worth}"
@@ -176,7 +176,7 @@ def search_command(screen: Screen, words: tuple[str, ...], **flags: Any) -> None
 
 def found_shapes(screen: Screen, desk: Desk, found: Sequence[FoundDecision]) -> list[dict[str, object]]:
     """As a list has them, and where the words are."""
-    from ...record.headline import Summary
+    from ...record import Summary
     from .lists import whole_gates
 
     summaries = [Summary(one.gate.id, one.gate.tip, state=one.gate.state) for one in found]
@@ -195,8 +195,8 @@ def found_lines(
     from ...gates.searching import passages
     from ...model.people import UNSIGNED
     from ...questions.answers import printed
-    from ...render.table import STATE_CELLS, STATE_COLORS, age, paint
-    from ...text.display import clip, one_line
+    from ...render import STATE_CELLS, STATE_COLORS, age, paint
+    from ...text import clip, one_line
 
     gate, opened = one.gate, one.gate.opened
     head = f"{gate.id[:6]}  {age(opened.asked.at, desk.clock()):>4}  "

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...document.values import replace
+from ...document import replace
 from ...errors import Usage
-from ...render.table import paint
+from ...render import paint
 from ...setup import parts
 from ...setup.parts import NAMES, PARTS
 from .. import exits
@@ -191,7 +191,7 @@ def first_sync(screen: Screen) -> None:
     from ...context.targets import remote_of
     from ...errors import GateError
     from ...exchange.syncing import bring_home
-    from ...text.display import counted
+    from ...text import counted
 
     desk = screen.desk()
     remote = remote_of(desk)
@@ -235,7 +235,7 @@ def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
     from ...setup.checkup import WRONG, examine
     from ...surfaces.forge.checkup import examine_github
     from ...surfaces.notify.outbox import examine_addresses
-    from ...text.display import hang, one_line
+    from ...text import hang, one_line
 
     desk = screen.desk()
     desk.settings = screen.settings = desk.settings.forgiving()
@@ -373,7 +373,7 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     from ...audit.policies import plain_terms, rules_of
     from ...policy.ruling import cautions
     from ...questions.calls import strange_tools
-    from ...text.display import neutral
+    from ...text import neutral
 
     found = rules_of(book)
     shape = [{"source": source, "rules": [plain_terms(term) for term in terms]} for source, terms in found]
@@ -399,7 +399,7 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
 def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str | None) -> int:
     """One gate and one person: the ruling, the rules that decide, and what the work touches."""
     from ...audit.policies import explain_gate
-    from ...text.display import neutral
+    from ...text import neutral
 
     said = explain_gate(desk, book, gate, given)
     fields = {
@@ -435,7 +435,7 @@ def touches(paths: tuple[str, ...] | None) -> str:
 
 def terms_line(term: RuleTerms) -> str:
     """A rule's terms in a line."""
-    from ...text.times import format_duration
+    from ...text import format_duration
 
     said = [
         "anyone" if term.who is None else ", ".join(person.name for person in term.who),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import AmbiguousGate, BadAnswer, Failure, GateError, UnknownGate, Usage
+from ...questions import Given
 from ...questions.answers import value_words
-from ...questions.base import Given
-from ...text.display import one_line
+from ...text import one_line
 from .. import exits
 from ..terminal.prompts import CANCEL, Cancelled
 from ..terminal.screen import (

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...document.values import replace
+from ...document import replace
 from ...errors import GateError, Usage
+from ...model import STATES
 from ...model.people import UNSIGNED
-from ...model.states import STATES
-from ...render.table import due, is_beginning, table
-from ...text.display import counted
+from ...render import due, is_beginning, table
+from ...text import counted
 from ..terminal.screen import Screen, verb
 
 if TYPE_CHECKING:
     from ...context.desk import Desk
     from ...gates.listing import Filter
     from ...model.gate import Gate
-    from ...record.headline import Summary
+    from ...record import Summary
 
 
 MOST_IN_OVERVIEW = 20
@@ -164,7 +164,7 @@ def type_of(given: str | None, typed: str = "git gate list") -> str | None:
 
 def lines_of(screen: Screen, desk: Desk, found: Sequence[Summary], *, verbose: bool) -> list[str]:
     """A line a gate; verbose, with its title and context below."""
-    from ...text.display import one_line, wrap
+    from ...text import one_line, wrap
 
     head, *body = table(found, desk.clock(), screen.width, color=screen.colored)
     if not verbose:
@@ -178,7 +178,7 @@ def lines_of(screen: Screen, desk: Desk, found: Sequence[Summary], *, verbose: b
 
 
 def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
-    from ...text.display import neutral, one_line, wrap
+    from ...text import neutral, one_line, wrap
 
     cells = screen.letter_width
     title = one_line(summary.title)
@@ -324,7 +324,7 @@ def state_line(counts: dict[str, int], others: int = 0) -> str:
 
 
 def next_command(first: Summary) -> str:
-    from ...text.display import one_line
+    from ...text import one_line
 
     if first.state == "broken":
         return "git gate verify"
@@ -363,6 +363,6 @@ def list_everywhere(screen: Screen, flags: dict[str, Any]) -> None:
 
 
 def place_name(place: Path) -> str:
-    from ...text.display import one_line
+    from ...text import one_line
 
     return one_line(str(place))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import BadAnswer, Usage
-from ...model.states import PRIORITIES
+from ...model import PRIORITIES
 from ...questions.answers import value_words
 from ...questions.types import type_of
 from .. import exits

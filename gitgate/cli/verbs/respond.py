@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...document.values import replace
+from ...document import replace
 from ...errors import BadAnswer, GateError, UnknownGate, Usage
+from ...model import AWAITING, is_prefix
 from ...model.gate import Gate
-from ...model.states import AWAITING, is_prefix
-from ...questions.base import Given
+from ...questions import Given
 from .. import exits
 from ..terminal.screen import (
     SAVED,
@@ -28,7 +28,7 @@ from ..terminal.screen import (
 if TYPE_CHECKING:
     from ...acts.answering import BatchFate, Manner, Responded
     from ...context.desk import Desk
-    from ...record.headline import Summary
+    from ...record import Summary
 
 
 def complete_answers(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -251,7 +251,7 @@ def from_template(desk: Desk, given: Given, name: str) -> Given:
 def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given, str]:
     """Nothing was given: show the question and ask, if somebody is there."""
     if not screen.interactive:
-        from ...questions.base import each
+        from ...questions import each
         from ...questions.types import typed
 
         questions = gate.opened.questions
@@ -340,7 +340,7 @@ def no_job(desk: Desk, gate: Gate) -> str:
 
 def hook_acts(desk: Desk, done: Responded) -> str:
     """Only what the server itself said is promised; otherwise, who can still start the agent."""
-    from ...text.display import one_line
+    from ...text import one_line
 
     told = done.published.told
     if told == "":
@@ -356,7 +356,7 @@ def hook_acts(desk: Desk, done: Responded) -> str:
 def resumed_by_hand(desk: Desk, gate: Gate) -> str:
     """Where the agent's session is, as far as anybody knows: where it asked."""
     from ...context.machine import find_presence
-    from ...text.display import one_line
+    from ...text import one_line
 
     command = f"git gate resume {gate.id[:4]}"
     asked = gate.opened.asked
@@ -506,7 +506,7 @@ def code_of(fate: BatchFate) -> int:
 
 def report(screen: Screen, desk: Desk, fates: Sequence[BatchFate]) -> None:
     """Each gate's fate: a line each, or one JSON list."""
-    from ...text.display import one_line
+    from ...text import one_line
 
     lines = [
         f"{fate.id}  {one_line(fate.title, 40):<40}  {one_line(fate_words(desk, fate))}" for fate in fates

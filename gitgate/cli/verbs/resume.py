@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import Conflict, Failure, Usage
-from ...text.display import counted
+from ...text import counted
 from .. import exits
 from ..process import stop_on_signal
 from ..terminal.screen import Screen, explain_alone, gate_argument, verb, verb_name

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ...errors import Conflict, GateError, Usage
-from ...text.display import counted
+from ...text import counted
 from .. import exits
 from ..terminal.screen import Screen, json_line, verb
 

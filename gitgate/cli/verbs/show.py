@@ -72,7 +72,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
         "history": shapes.history(gate.history),
     }
     if screen.as_json or format_ == "json":
-        from ...document.values import replace
+        from ...document import replace
 
         if diff_:
             shape["diff"] = diff_of(desk, gate)
@@ -200,7 +200,7 @@ def status_command(screen: Screen, gate_id: str | None) -> None:
     """
     from ...acts.reporting import gate_status, overall_status
     from ...context.targets import is_run
-    from ...text.display import clip
+    from ...text import clip
 
     desk = screen.desk()
     if gate_id is not None and is_run(desk, gate_id):
@@ -235,7 +235,7 @@ def tree_command(screen: Screen, gate_id: str | None, all_: bool) -> None:
     from ...context.targets import is_run
     from ...gates.listing import Filter, by_branch, list_gates
     from ...gates.work import families
-    from ...render.table import tree_lines
+    from ...render import tree_lines
 
     desk = screen.desk()
     if gate_id is not None:
@@ -430,7 +430,7 @@ def tell_answer(screen: Screen, desk: Desk, gate: Gate, *, pushed: bool, archive
     """The answer on stdout, the circumstances on stderr, the verdict as the exit code."""
     from ...questions.answers import plain_result, printed
     from ...render import shapes
-    from ...text.display import neutral
+    from ...text import neutral
 
     answer = gate.answer.answer if gate.answer else None
     verdict = answer.verdict if answer else None

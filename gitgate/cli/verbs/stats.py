@@ -72,7 +72,7 @@ def read_since(said: str | None, now: float, typed: str = "git gate stats") -> f
     """A duration before now, a day, or a moment."""
     if said is None:
         return 0.0
-    from ...text.times import parse_since
+    from ...text import parse_since
 
     try:
         return parse_since(said, now)
@@ -118,13 +118,13 @@ ENDS = {
 
 
 def label(name: str) -> str:
-    from ...text.display import one_line
+    from ...text import one_line
 
     return one_line(name, 50)
 
 
 def took(one: Figures) -> str:
-    from ...text.times import ago
+    from ...text import ago
 
     if one.median_seconds is None or one.p90_seconds is None:
         return ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...audit import Problem, Verified
     from ...context.desk import Desk
     from ...exchange.syncing import Freshness
-    from ...record.headline import Summary
+    from ...record import Summary
 
 
 FEW, LOOK_THROUGH_EVERY = 500, 60.0
@@ -43,7 +43,7 @@ def tell_age(screen: Screen, desk: Desk, known: Freshness | None) -> None:
     """
     if known is None or (known.at is None and not known.trouble):
         return
-    from ...text.times import ago
+    from ...text import ago
 
     age = f"as of {ago(desk.clock() - known.at)} ago" if known.at is not None else "as known here alone"
     if known.trouble:
@@ -88,7 +88,7 @@ def hand_on_all(screen: Screen, desk: Desk, known: int) -> None:
 
 
 def age_shape(known: Freshness | None) -> dict[str, object] | None:
-    from ...text.times import format_time
+    from ...text import format_time
 
     if known is None:
         return None
@@ -151,7 +151,7 @@ def archive_command(screen: Screen, older_than: str | None) -> int:
     git gate archive --older-than 7d
     """
     from ...sharing.archiving import fold_closed
-    from ...text.display import counted
+    from ...text import counted
 
     desk = screen.desk(bulk=True)
     least = (
@@ -202,7 +202,7 @@ def verify_command(screen: Screen, gate_ids: tuple[str, ...], branch: str | None
         "problems": [shape(problem) for problem in done.problems],
         "notes": [shape(note) for note in done.notes],
     }
-    from ...text.display import one_line
+    from ...text import one_line
 
     screen.emit("verify", fields, "\n".join(one_line(problem.line) for problem in done.problems))
     for note in done.notes:
@@ -216,7 +216,7 @@ def shape(problem: Problem) -> dict[str, str]:
 
 
 def summary(done: Verified) -> str:
-    from ...text.display import counted
+    from ...text import counted
 
     words = [counted(done.gates, "gate"), *([counted(done.runs, "run")] if done.runs else [])]
     words += [counted(done.events, "event")]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ...document.values import NamedTuple
+from ...document import NamedTuple
 from ...errors import GitFailed, LostRace
-from ...model.trailers import with_trailers
+from ...model.people import with_trailers
 from ..work.restore import as_environment, plain_drivers
 from .repository import Git, Repository
 

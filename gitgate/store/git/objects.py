@@ -16,7 +16,7 @@ from hashlib import sha1, sha256
 from pathlib import Path
 from typing import IO, Protocol
 
-from ...document.values import NamedTuple, dataclass
+from ...document import NamedTuple, dataclass
 from ...errors import BrokenRecord, Failure
 from .permissions import sharing
 from .repository import Git, Piped, Repository, TimedReader

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ...document.values import dataclass
+from ...document import dataclass
 
 PRIVATE = 0o700
 GROUP, EVERYBODY = 0o660, 0o664

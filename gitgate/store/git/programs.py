@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ...document.values import NamedTuple
+from ...document import NamedTuple
 from ...errors import Failure, GitFailed
 from .repository import Repository
 

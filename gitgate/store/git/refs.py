@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ...document.values import NamedTuple
+from ...document import NamedTuple
 from ...errors import GitFailed, LostRace, RefLocked
-from ...record.headline import absent
+from ...record import absent
 from .repository import Git, Repository
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from ...document.values import NamedTuple, dataclass
+from ...document import NamedTuple, dataclass
 from ...errors import Failure, GitFailed, NotARepository
 
 # The one place that starts git.

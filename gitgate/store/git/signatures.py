@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from ...document.values import NamedTuple
+from ...document import NamedTuple
 from .permissions import private_folder
 from .repository import Git, Repository
 

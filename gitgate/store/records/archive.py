@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...document.values import NamedTuple, dataclass, field, replace
+from ...document import NamedTuple, dataclass, field, replace
 from ...errors import BrokenRecord
-from ...model.states import is_id
-from ...model.trailers import misread
-from ...text.display import counted
+from ...model import is_id
+from ...model.people import misread
+from ...text import counted
 from ..git.objects import (
     COMMIT,
     FOLDER,

@@ -14,8 +14,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from zlib import crc32
 
-from ...model.states import LENGTH
-from ...record.headline import Summary, read_summaries
+from ...model import LENGTH
+from ...record import Summary, read_summaries
 from ...version import VERSION
 from ..git.permissions import may_keep, private_folder
 from ..git.refs import OPEN, Refs, batch_form, checked_run, widen

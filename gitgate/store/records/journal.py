@@ -25,7 +25,7 @@ from ...record.runs import (
     run_id,
     run_message,
 )
-from ...text.display import spelled
+from ...text import spelled
 from ..git.objects import BLOB, REGULAR, TreeEntry
 from ..git.repository import Git, Repository
 from .records import Records, Signature
@@ -72,7 +72,7 @@ class Journals:
         run.events[-1] = RunEntry(oid, event)
         run.tip = oid
         if event.name == "claimed" and run.claim is not None:
-            from ...document.values import replace
+            from ...document import replace
 
             run.claim = replace(run.claim, commit=oid)
         return run

@@ -11,14 +11,13 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ...document.values import NamedTuple, dataclass, replace
+from ... import text
+from ...document import NamedTuple, dataclass, replace
 from ...errors import BadDocument, BrokenRecord, Failure, GitFailed, IllegalEvent
+from ...model import file_name, gate_id, traits
 from ...model.gate import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
-from ...model.states import file_name, gate_id, traits
-from ...record import events
+from ...record import events, message
 from ...record.events import apply, begin, fold
-from ...record.headline import message
-from ...text import times
 from ..git import objects as raw
 from ..git.objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, Objects, TreeEntry, object_id
 from ..git.repository import Repository
@@ -438,7 +437,7 @@ class Records(Chains):
         """An event's file, unlike any that is there. The same words in the same second are dated a second later."""
         data = events.dump_event(event)
         while not isinstance(event, Opened) and self.has(there, data):
-            event = replace(event, at=times.format_time(times.parse_time(event.at) + 1))
+            event = replace(event, at=text.format_time(text.parse_time(event.at) + 1))
             data = events.dump_event(event)
         return data
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Self
 
-from ...document.values import NamedTuple
+from ...document import NamedTuple
 from ...errors import Failure, Usage
 from ..git.refs import Refs
 from ..git.repository import Repository

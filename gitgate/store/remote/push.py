@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from ...document.values import replace
+from ...document import replace
 from ...errors import Failure, GateError, GitFailed, LostRace, PushRefused, Usage
 from ..git.refs import OPEN, WORK, Refs
 from ..git.repository import Repository

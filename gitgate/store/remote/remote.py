@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from ...document.values import dataclass, field
+from ...document import dataclass, field
 from ...errors import RemoteUnreachable, UnsafeRemote, Usage
 from ..git.repository import Repository
 
@@ -243,6 +243,6 @@ def overwrites_gates(spec: str) -> bool:
 def ids_of(refs: Sequence[str]) -> frozenset[str]:
     if not refs:
         return frozenset()
-    from ...model.states import is_id
+    from ...model import is_id
 
     return frozenset(name for name in (ref.rpartition("/")[2] for ref in refs) if is_id(name))

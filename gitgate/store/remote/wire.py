@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import IO
 
-from ...document.values import NamedTuple, dataclass
+from ...document import NamedTuple, dataclass
 from ...errors import Failure, PushRefused, RemoteUnreachable
 from ..git.repository import Repository, look_after, no_git
 from .remote import Remote

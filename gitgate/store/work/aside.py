@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ...document.values import dataclass
+from ...document import dataclass
 from ...errors import WorkFailed
 from ..git.permissions import private_folder
 from ..git.repository import Git, Repository

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ...document.values import dataclass
+from ...document import dataclass
 from ...errors import GitFailed, WorkFailed
 from ..git.repository import Git, Repository
 from .restore import as_environment, plain_drivers

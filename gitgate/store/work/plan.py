@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from stat import S_ISDIR
 
-from ...document.values import dataclass, field
+from ...document import dataclass, field
 from ..git.repository import Git
 from .saved import (
     GATES_OWN,

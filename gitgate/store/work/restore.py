@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
-from ...document.values import dataclass
+from ...document import dataclass
 from ...errors import GateError, GitFailed, Usage, WorkFailed
 from ..git.repository import Git, Repository, discover
 from .saved import (

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...document.values import dataclass, field, replace
+from ...document import dataclass, field, replace
 from ...errors import GitFailed, WorkFailed
 from ..git.repository import Git, Repository
 

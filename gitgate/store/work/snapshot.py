@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
-from ...document.values import dataclass, replace
+from ...document import dataclass, replace
 from ...errors import GitFailed, Usage, WorkFailed
 from ..git.permissions import private_folder
 from ..git.repository import Git, Repository

@@ -14,8 +14,7 @@ from ...errors import NotARepository, Usage
 from ...questions import calls
 from ...questions.calls import ASK_TOOL, WRITERS, Call, CallPlace, CallRule, Placed, find_rule
 from ...questions.calls import texts_in as texts_of
-from ...text import shell
-from ...text.display import neutral
+from ...text import neutral, shell
 
 if TYPE_CHECKING:
     from ...context.desk import Desk

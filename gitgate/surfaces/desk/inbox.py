@@ -17,15 +17,15 @@ from ...flows.checking import asked_at, details_of
 from ...flows.journal import find_run
 from ...gates.listing import Filter, list_gates, own_word_last, runs_here
 from ...model.gate import Gate, Question
+from ...questions import Given
 from ...questions.answers import read_answer
-from ...questions.base import Given
 from ...questions.types import type_of
-from ...record.headline import Summary, by_pressure
+from ...record import Summary, by_pressure
+from ...render import paint, table
 from ...render.letter import answers, head, letter, proposed, question_part, remarks, section, work_part
 from ...render.runs import run_page, run_rows, run_shape
-from ...render.table import paint, table
 from ...store.git.programs import our_command, run_beside
-from ...text.display import clip, neutral, one_line, wrap
+from ...text import clip, neutral, one_line, wrap
 
 # What the desk shows: gates, runs and agents of several repositories, as they were read last; what is
 # chosen, what is looked for, and what changed since. No terminal is needed for it.
@@ -189,7 +189,7 @@ class InboxModel:
 
     @property
     def now(self) -> str:
-        from ...text.times import format_time
+        from ...text import format_time
 
         return format_time(self.clock())
 

@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static
 
 from ...errors import GateError
+from ...model import ANSWERED, AWAITING
 from ...model.gate import Gate
-from ...model.states import ANSWERED, AWAITING
-from ...text.display import clip
+from ...text import clip
 from .inbox import VIEWS, GateCommand, GateOnScreen, InboxRow, read_gate, read_run
 from .services import DeskServices
 from .widgets import (

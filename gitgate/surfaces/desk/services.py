@@ -32,7 +32,7 @@ from ...exchange.syncing import RemoteNews, hear_news
 from ...gates.listing import fingerprint
 from ...resumption.calls import hand_on, wake_due
 from ...store.git.repository import Repository
-from ...text.display import one_line
+from ...text import one_line
 from .inbox import (
     CommandResult,
     DecisionQueue,

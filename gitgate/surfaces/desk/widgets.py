@@ -19,9 +19,9 @@ from textual.strip import Strip
 from textual.widgets import Input, Static
 
 from ...errors import Failure, GateError, Usage
+from ...model import AWAITING
 from ...model.gate import Gate
-from ...model.states import AWAITING
-from ...text.display import clip, one_line, wrap
+from ...text import clip, one_line, wrap
 from . import inbox
 from .inbox import GateCommand, GateOnScreen
 from .services import DeskServices

@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...document.values import OID
+from ...document import OID
+from ...model import is_id
 from ...model.gate import Answer, Gate, Outcome, Question
-from ...model.states import is_id
 from ...questions.answers import value_words
 from ...questions.file import told_fields
 from ...questions.types import type_of
+from ...render import AT_DEADLINE
 from ...render.shapes import run_named, who_ended
-from ...render.table import AT_DEADLINE
 from ...setup.workflows import ANSWERS
-from ...text.display import one_line
-from ...text.times import format_duration
+from ...text import format_duration, one_line
 from .hosts.forge import GITHUBS, CheckNote, CheckPage, Customs
 from .reply import examples, option_replies
 from .words import ReplyNote, Whose, block, in_words, longest_run, phrase, prose, quoted, size, span

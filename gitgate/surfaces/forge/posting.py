@@ -18,7 +18,7 @@ from ...errors import GateError
 from ...gates.work import diff_of
 from ...model.gate import Gate, Outcome
 from ...model.people import is_robot
-from ...record.headline import Summary, message, summary_of
+from ...record import Summary, message, summary_of
 from ...resumption.place import Course
 from ...sharing.branches import Pushed, tip_there
 from ...store.git.commits import is_ancestor

@@ -18,7 +18,7 @@ from ...policy.permit import case
 from ...policy.rules import load_book
 from ...questions.answers import read_answer
 from ...setup.workflows import ANSWERS
-from ...text.times import parse_time
+from ...text import parse_time
 from . import words
 from .accept import answered_by, evidence_of, person_of, plain_word, shown_before
 from .hosts.connect import KINDS, find_place, find_token, forge_at, way_to_token

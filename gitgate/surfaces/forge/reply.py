@@ -11,12 +11,12 @@ from functools import lru_cache
 from itertools import islice
 
 from ...errors import BadAnswer
+from ...model import ALPHABET, LENGTH, is_prefix
 from ...model.gate import Gate, Question
-from ...model.states import ALPHABET, LENGTH, is_prefix
+from ...questions import Given, lines_of, sure_number
 from ...questions.answers import read_answer
-from ...questions.base import Given, lines_of, sure_number
 from ...questions.types import type_of
-from ...text.display import one_line
+from ...text import one_line
 from .shown import SeenLine, see
 
 VERBS = ("answer", "approve", "reject", "choose", "stop")

@@ -15,7 +15,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ...document.values import NamedTuple
+from ...document import NamedTuple
 from ...errors import MissingExtra
 
 if TYPE_CHECKING:

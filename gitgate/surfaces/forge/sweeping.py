@@ -19,7 +19,7 @@ from ...gates.listing import due_runs
 from ...gates.recording import DAY, act, judged_at
 from ...model.gate import Gate
 from ...store.git.refs import SESSIONS
-from ...text.times import format_time, parse_time
+from ...text import format_time, parse_time
 from . import words as telling
 from .accept import Accepted, accept_comment, alone, is_meant, is_taken, shown_before
 from .hosts.forge import (

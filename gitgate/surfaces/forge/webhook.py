@@ -22,9 +22,9 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 from ...errors import Failure, GateError, Usage
-from ...record.headline import Summary
+from ...record import Summary
 from ...store.git.permissions import private_folder
-from ...text.display import one_line
+from ...text import one_line
 from .hosts.forge import GITHUBS_HOOKS, Commented, Dispatched, Hooks, parse_event
 
 MOST = 500

@@ -15,8 +15,7 @@ from ...model.gate import Gate
 from ...policy.permit import case
 from ...policy.rules import Person, RuleTerms, load_book
 from ...policy.ruling import deciding
-from ...text.display import neutral, one_line, wrap
-from ...text.times import format_duration
+from ...text import format_duration, neutral, one_line, wrap
 from .hosts.forge import Comment
 from .reply import examples
 

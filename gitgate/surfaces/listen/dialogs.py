@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from ...store.git.programs import ProgramSaid, find_program
-from ...text.display import one_line
+from ...text import one_line
 
 # The dialogs of this desktop, each a program: what it is started with, and what its end means.
 #
@@ -34,7 +34,7 @@ BUTTONS = {LATER: "Later", TERMINAL: "In the terminal", STOP: "Stop the agent…
 class Shown:
     """What a dialog shows. `kind`: text, yesno, one or several of `rows`, or a notice, which has nothing but `ways`.
 
-    The words are neutral already (`text.display`), `text` in lines of bearable length; `rows` are one line each.
+    The words are neutral already (`text`), `text` in lines of bearable length; `rows` are one line each.
     """
 
     kind: str

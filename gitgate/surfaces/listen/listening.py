@@ -21,14 +21,14 @@ from ...errors import BadAnswer, Conflict, Failure, GateError, LostRace, NotAllo
 from ...exchange.syncing import RemoteNews, hear_news
 from ...gates.listing import Filter, list_gates, own_word_last
 from ...gates.recording import reload
+from ...model import AWAITING
 from ...model.gate import Gate, Question
-from ...model.states import AWAITING
 from ...policy.permit import mine
+from ...questions import Given
 from ...questions.answers import printed
-from ...questions.base import Given
-from ...record.headline import Summary, by_pressure
+from ...record import Summary, by_pressure
 from ...store.git.programs import ProgramSaid, ShownProgram
-from ...text.display import clip, counted, neutral, one_line, wrap
+from ...text import clip, counted, neutral, one_line, wrap
 from .dialogs import (
     AGAIN,
     ANSWER,

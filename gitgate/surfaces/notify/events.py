@@ -9,22 +9,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ... import text as times
 from ...context.desk import Desk
 from ...context.logins import Logins
 from ...context.machine import state_home
 from ...errors import GateError
 from ...gates.work import diff_of
+from ...model import AWAITING, FAILED, PRIORITIES, run_status
 from ...model.gate import Gate, Outcome
 from ...model.people import split_person
-from ...model.states import AWAITING, FAILED, PRIORITIES, run_status
 from ...policy.permit import explain
 from ...policy.rules import Book
 from ...policy.ruling import Who
-from ...record.headline import loose_ends
+from ...record import loose_ends
 from ...record.runs import Run, last_reason, told_reason
 from ...render import shapes
-from ...text import times
-from ...text.display import neutral, one_line
+from ...text import neutral, one_line
 from .addresses import Recipient
 from .channel import Notification
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ... import text
 from ...context.desk import Desk
 from ...context.machine import state_home
 from ...errors import Failure, GateError
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding
 from ...store.git.permissions import Sharing, private_folder, sharing
-from ...text import times
 from .addresses import Recipient, is_server, load_addresses
 from .events import Occasion, message_id
 
@@ -372,6 +372,6 @@ def examine_one(desk: Desk, one: Recipient, state: AddressState) -> Finding:
         words = f"{one.name}: nobody sits before this server's desktop"
         return Finding("notify", WRONG, words, "git config --unset-all gitgate.notify desktop")
     if state.failures:
-        waits = f"{state.waiting} wait, until {times.format_time(state.until)}"
+        waits = f"{state.waiting} wait, until {text.format_time(state.until)}"
         return Finding("notify", WRONG, f"{one.name}: {state.said}; {waits}", f"{TRY} {one.name}")
     return Finding("notify", GOOD, f"{one.name} ({one.shown}) is told of gates, by {one.source}")

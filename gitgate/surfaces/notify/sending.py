@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ... import text as times
 from ...context.desk import Desk, open_desk
 from ...context.targets import summaries
 from ...errors import GateError
 from ...gates.listing import overdue, runs_here, settled_summary
 from ...gates.recording import is_told_of, reload
+from ...model import AWAITING, FAILED, RESUMED, run_status
 from ...model.gate import Gate
-from ...model.states import AWAITING, FAILED, RESUMED, run_status
 from ...policy.rules import Book, load_book
-from ...record.headline import Summary, by_pressure
+from ...record import Summary, by_pressure
 from ...record.runs import Run
 from ...store.git.refs import RUNS
 from ...store.records.journal import Journals
-from ...text import times
 from .addresses import AddressBook, Recipient, is_server, load_addresses
 from .channel import Notification, NotSent
 from .events import (

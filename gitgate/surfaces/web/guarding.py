@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from ...context.logins import Logins, RateLimit, word_digest
 from ...errors import Usage
-from ...text.display import one_line
+from ...text import one_line
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

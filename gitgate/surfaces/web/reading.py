@@ -17,18 +17,18 @@ from ...flows.checking import asked_at, details_of
 from ...flows.journal import find_run
 from ...gates.listing import Filter, list_gates, own_word_last, runs_here
 from ...gates.work import diff_of
+from ...model import AWAITING, allows
 from ...model.gate import Gate, Question
-from ...model.states import AWAITING, allows
 from ...policy.ruling import marks
+from ...questions import Control, Given
 from ...questions.answers import value_words
-from ...questions.base import Control, Given
 from ...questions.file import told_fields
 from ...questions.types import plain_word, type_of
-from ...record.headline import Summary, by_pressure
+from ...record import Summary, by_pressure
 from ...render import shapes
 from ...render.letter import attached, conversation_part, outcome_part, requester, ways_to_answer, work_part
 from ...render.runs import run_shape
-from ...text.times import format_time
+from ...text import format_time
 
 NEEDS_ANSWER = ("awaiting", "failed", "stalled", "broken")
 SHOWN = (*NEEDS_ANSWER, "answered", "resuming")

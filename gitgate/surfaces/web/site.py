@@ -36,10 +36,9 @@ from ...exchange.publishing import Published
 from ...exchange.syncing import RemoteNews, hear_news
 from ...gates.listing import fingerprint
 from ...model.gate import Gate
+from ...render import due
 from ...render.shapes import event_words
-from ...render.table import due
-from ...text.display import clip, neutral, one_line
-from ...text.times import ago, format_duration, parse_time
+from ...text import ago, clip, format_duration, neutral, one_line, parse_time
 from .guarding import SENT_WITHIN, UnfitBody, Visitor, WebAddress, WebGuard, WebProxies
 from .reading import (
     REMARKS,

@@ -17,7 +17,7 @@ from textual.selection import Selection
 from gitgate.context.desk import open_desk
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Remark
-from gitgate.record.headline import Summary
+from gitgate.record import Summary
 from gitgate.surfaces.desk.inbox import RepositoryState
 from gitgate.surfaces.desk.screens import DeskApp, InboxScreen, LetterScreen, RunScreen
 from gitgate.surfaces.desk.services import DeskWorld, RepositoryRead

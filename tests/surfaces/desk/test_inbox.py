@@ -15,10 +15,10 @@ from gitgate.cli.terminal.screen import Screen
 from gitgate.cli.verbs.desk import world_of
 from gitgate.context.desk import open_desk
 from gitgate.context.machine import attentive_ones, begin_listening, end_listening
-from gitgate.document.values import replace
+from gitgate.document import replace
 from gitgate.exchange.syncing import RemoteNews
 from gitgate.gates.listing import fingerprint
-from gitgate.record.headline import Summary
+from gitgate.record import Summary
 from gitgate.surfaces.desk.inbox import (
     GateChange,
     InboxModel,
@@ -131,7 +131,7 @@ def test_no_line_is_longer_than_the_terminal(cells: int) -> None:
     found = model(*many)
     found.take(RepositoryState(THERE, (gate("other1", priority="urgent"),)))
     lines = found.lines(found.rows, cells, color=False)
-    from gitgate.text.display import width
+    from gitgate.text import width
 
     assert len(lines) == 2002
     assert max(map(width, lines)) <= cells

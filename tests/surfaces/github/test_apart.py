@@ -15,7 +15,7 @@ import pytest
 from gitgate.acts.answering import Manner, respond
 from gitgate.context.desk import open_desk
 from gitgate.gates.recording import reload
-from gitgate.questions.base import Given
+from gitgate.questions import Given
 from gitgate.sharing import parcel
 from support.resuming import Agent
 from support.testbed.command import Outcome

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
+from gitgate.model import ALPHABET
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
-from gitgate.model.states import ALPHABET
 from gitgate.questions.answers import read_answer
 from gitgate.record.events import begin
 from gitgate.surfaces.forge.comment import View, render

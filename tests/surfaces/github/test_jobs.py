@@ -169,7 +169,7 @@ def forged(team: Team, gate: str, **changed: object) -> None:
     from gitgate.acts.answering import Manner, respond
     from gitgate.context.desk import open_desk
     from gitgate.gates.recording import reload
-    from gitgate.questions.base import Given
+    from gitgate.questions import Given
 
     ada = team.forge.accounts["ada"]
     who = f"ada <{ada.number}+ada@users.noreply.127.0.0.1>"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.text.times import format_time
+from gitgate.text import format_time
 from support.forges.routes import ROBOT
 from support.forges.standin import Fault
 from support.resuming import Agent

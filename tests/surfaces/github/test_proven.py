@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from gitgate import document as readers
 from gitgate.context.desk import open_desk
-from gitgate.document import values as readers
 from gitgate.gates.recording import append, reload
 from gitgate.model.gate import Claim, Outcome
-from gitgate.text.times import format_time
+from gitgate.text import format_time
 from support.resuming import Agent
 
 from .conftest import THREAD, Team

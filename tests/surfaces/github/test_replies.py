@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
+from gitgate.questions import Given
 from gitgate.questions.answers import read_answer
-from gitgate.questions.base import Given
 from gitgate.record.events import begin
 from gitgate.surfaces.forge.reply import ReplySaid, may_answer, parse_reply, read_reply
 

@@ -20,7 +20,7 @@ import pytest
 from gitgate.cli.jobs.serve import Office
 from gitgate.cli.terminal.screen import Screen
 from gitgate.errors import Failure, Usage
-from gitgate.record.headline import Summary
+from gitgate.record import Summary
 from gitgate.surfaces.forge.hosts.forge import Commented, signed
 from gitgate.surfaces.forge.shown import markdown
 from gitgate.surfaces.forge.webhook import (
@@ -32,7 +32,7 @@ from gitgate.surfaces.forge.webhook import (
     page,
     serve_webhooks,
 )
-from gitgate.text.times import format_time
+from gitgate.text import format_time
 from support import PATIENCE
 from support.forges.standin import Fault
 from support.resuming import Agent, until

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gitgate.surfaces.forge import sweeping
-from gitgate.text.times import format_time
+from gitgate.text import format_time
 from support.forges.routes import ROBOT
 from support.forges.standin import Fault
 from support.resuming import Agent

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from ....context.desk import Desk
 from ....context.targets import GITHUB, GITLAB, address_of, is_github, read_address, server_of
 from ....errors import Failure
-from ....text.display import one_line
+from ....text import one_line
 from .forge import GITHUBS, GITHUBS_HOOKS, Customs, Forge, Hooks, has_pipeline, has_workflow
 from .gitea import Gitea
 from .github import GitHub, headers

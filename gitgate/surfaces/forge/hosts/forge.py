@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from ....context.desk import Desk
 from ....errors import GateError, Usage
+from ....model import is_id
 from ....model.people import as_account
-from ....model.states import is_id
 from ..reply import may_answer, word_of
 from .web import ForgeFailed
 

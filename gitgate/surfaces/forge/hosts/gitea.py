@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ....setup.workflows import ANSWERS
-from ....text.times import format_time, parse_time
+from ....text import format_time, parse_time
 from .forge import CheckPage, Comment, PullRequest, Thread
 from .github import GONE, GitHub
 from .web import ForgeFailed, understood

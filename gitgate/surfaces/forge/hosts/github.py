@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ....setup.workflows import ANSWERS
-from ....text.times import parse_time
+from ....text import parse_time
 from .forge import COMMIT, DIFF, GITHUBS, Author, CheckPage, Comment, Customs, PullRequest, Thread, whole
 from .web import ForgeFailed, TooMany, Web, understood
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from ....text.times import format_time, parse_time
+from ....text import format_time, parse_time
 from .forge import Author, CheckPage, Comment, Customs, Hooks, PullRequest, Thread, same_secret, whole
 from .web import MOST_DIGITS, ForgeFailed, Web, understood
 

@@ -21,7 +21,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 from ....context.targets import API_ENDS
 from ....errors import Failure
-from ....text.display import one_line
+from ....text import one_line
 from ....version import VERSION
 
 MOST_BYTES = 32_000_000
