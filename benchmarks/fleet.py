@@ -20,7 +20,7 @@ from pathlib import Path
 
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes, ask
-from gitgate.context.desk import machine_settings, open_desk
+from gitgate.context import machine_settings, open_desk
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Question
 from gitgate.questions import Given
@@ -37,7 +37,7 @@ sleep {seconds}
 """
 # Celery's own, set up as ours is.
 EMPTY_TASK = """import os
-from gitgate.context.desk import machine_settings
+from gitgate.context import machine_settings
 from gitgate.runners.celery import make_app
 app = make_app(machine_settings(os.environ))
 

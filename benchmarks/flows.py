@@ -6,11 +6,11 @@ import os
 import sys
 from pathlib import Path
 
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.flows.journal import begin_run, journals
 from gitgate.store.git.refs import RUNS
 from gitgate.store.records.records import Signature
-from gitgate.store.remote.remote import RefMove
+from gitgate.store.remote import RefMove
 
 from . import scenes
 from .measure import Row, figure, ratio, run
@@ -67,7 +67,7 @@ def step_cost(room: Path) -> list[Row]:
     code = (
         "import gitgate, os, pathlib, statistics, time\n"
         "from gitgate.acts.asking import AskWishes, ask\n"
-        "from gitgate.context.desk import open_desk\n"
+        "from gitgate.context import open_desk\n"
         "from gitgate.questions.drafts import Draft, question\n"
         "desk = open_desk(pathlib.Path('.'), dict(os.environ), bulk=True)\n"
         "steps, gates = [], []\n"

@@ -16,7 +16,7 @@ from pathlib import Path
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes, ask
 from gitgate.acts.remarks import stop
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.gates.recording import reload
 from gitgate.questions import Given
 from gitgate.questions.drafts import Draft, question

@@ -228,7 +228,7 @@ def open_in_process(room: Path) -> list[Row]:
     scenes.with_gates(full, 10_000)
     code = (
         "import os, subprocess, time, pathlib, statistics\n"
-        "from gitgate.context.desk import open_desk\n"
+        "from gitgate.context import open_desk\n"
         "from gitgate.acts.asking import ask, AskWishes\n"
         "from gitgate.questions.drafts import Draft, question\n"
         "desk = open_desk(pathlib.Path('.'), dict(os.environ), bulk=True)\n"

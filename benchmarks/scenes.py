@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.document import replace
 from gitgate.model import gate_id
 from gitgate.model.gate import (

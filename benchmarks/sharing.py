@@ -15,8 +15,8 @@ from time import perf_counter
 
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes, ask
-from gitgate.claims.claiming import Claimant, claim
-from gitgate.context.desk import Desk, open_desk
+from gitgate.claims import Claimant, claim
+from gitgate.context import Desk, open_desk
 from gitgate.errors import Conflict
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import count, product
 
-from gitgate.claims.claiming import GIVE_UP_AT
+from gitgate.claims import GIVE_UP_AT
 from gitgate.gates.leases import RENEW_AT
 from gitgate.resumption.calls import AGAIN_AFTER
 

@@ -14,7 +14,7 @@ ANSWER = """
 import os, pathlib, sys
 from gitgate.questions import Given
 from gitgate.acts.answering import Manner, respond
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.gates.recording import reload
 desk = open_desk(pathlib.Path('.'), dict(os.environ), bulk=True)
 for gate in sys.stdin.read().split():

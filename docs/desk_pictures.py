@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from gitgate.acts.asking import AskWishes, ask
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.model.gate import Option, Question
 from gitgate.questions.drafts import Draft
 from gitgate.surfaces.desk.screens import DeskApp, InboxScreen, LetterScreen

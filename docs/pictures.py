@@ -23,7 +23,7 @@ from pathlib import Path
 import cmarkgfm
 from cmarkgfm.cmark import Options
 
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.gates.recording import reload
 from gitgate.gates.work import diff_of
 from gitgate.model.gate import Gate

@@ -20,8 +20,8 @@ from kombu.exceptions import OperationalError
 
 from . import config
 from .agents import without_caller
-from .claims.claiming import HANDED_BACK, Claimant, HeldByAnother
-from .context.desk import Desk, machine_settings, open_desk
+from .claims import HANDED_BACK, Claimant, HeldByAnother
+from .context import Desk, machine_settings, open_desk
 from .context.targets import summaries
 from .errors import Conflict, GateError, tells_of_full_disk
 from .gates.leases import RENEW_AT, boottime, look_at_leases

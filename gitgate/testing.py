@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from . import config
+from .acts import find_gate
 from .acts.answering import Manner, respond
-from .acts.reading import find_gate
 from .agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, ProcessEnding
-from .context.desk import Desk, open_desk
+from .context import Desk, open_desk
 from .errors import IllegalEvent, Usage
 from .flows import program
 from .flows.agents import AgentRun, Before
@@ -46,7 +46,7 @@ from .model.gate import Gate, Question
 from .questions import Given
 from .questions.drafts import Draft
 from .record.runs import Run, RunEntry
-from .store.git.repository import Git
+from .store.git import Git
 from .text import parse_time
 
 PERSON = "A Person <person@example.invalid>"

@@ -27,8 +27,7 @@ import pygit2
 import pytest
 from pygit2.enums import ConfigLevel
 
-from gitgate.context import ancestry
-from gitgate.context.desk import Desk, open_desk
+from gitgate.context import Desk, ancestry, open_desk
 from support.resuming import Clock, Seat
 from support.servers import HttpServer, SshServer, http_server, ssh_server
 from support.testbed.command import Command

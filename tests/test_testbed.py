@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Person, holds_tests
-from gitgate.context.desk import read_git_config
+from gitgate.context import read_git_config
 from gitgate.errors import NotARepository
 from gitgate.version import VERSION
 from support.testbed.command import COMMAND, Command, Outcome

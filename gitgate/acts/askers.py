@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..context import ancestry
+from ..context import Desk, ancestry
 from ..context.ancestry import Process, above
-from ..context.desk import Desk
 from ..document import dataclass
 from ..gates.work import followed
 from ..model import is_id

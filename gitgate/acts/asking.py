@@ -15,7 +15,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from .. import text as times
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.machine import host_name
 from ..context.targets import may_publish_work, remote_of
 from ..document import dataclass, replace
@@ -33,7 +33,7 @@ from ..questions.types import type_of
 from ..record import events
 from ..store.git.refs import OPEN, SESSIONS, WORK
 from ..store.records.records import NOBODY, Signature
-from ..store.remote.remote import RefMove
+from ..store.remote import RefMove
 from ..text import one_line
 from .askers import (
     RUN,
@@ -440,7 +440,7 @@ def settled_question(desk: Desk, question: Question) -> Question:
     check_servers(desk, question.talk)
     if not question.talk.resume:
         return question
-    from .reading import find_gate
+    from . import find_gate
 
     earlier = find_gate(desk, question.talk.resume).gate.id
     return replace(question, talk=replace(question.talk, resume=earlier))

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .. import model
 from .. import text as times
 from ..config import FILE
-from ..context import machine
-from ..context.desk import Desk
+from ..context import Desk, machine
 from ..context.targets import may_publish_work, summaries
 from ..document import dataclass, may_have, replace
 from ..errors import Conflict, GateError, NotAllowed, Usage
@@ -54,7 +53,7 @@ STALE_TURN = 150.0
 
 def load_rules(desk: Desk) -> tuple[CallRule, ...]:
     """The calls that need approval, by the protected branch; where there is no such file, none."""
-    from ..policy.rules import protected_refs
+    from ..policy import protected_refs
     from ..store.git.objects import read_protected
 
     found = read_protected(desk.records.objects, FILE, protected_refs(desk))
@@ -94,7 +93,7 @@ def gate_of_key(desk: Desk, key: str) -> Gate | None:
 
 def any_gate(desk: Desk, gate: str) -> Gate | None:
     """The gate of that id as it is now, archived or not; one that is unknown here is none."""
-    from .reading import find_gate
+    from . import find_gate
 
     try:
         return find_gate(desk, gate).gate
@@ -523,7 +522,7 @@ def read_end(argv: Sequence[str], out: bytes) -> EndedCommand:
     """What an agent's program said, in its own form; else the output as text."""
     from .. import agents
     from ..agents.agent import EndedCommand
-    from ..agents.claude.adapter import session_in
+    from ..agents.claude import session_in
 
     name = program_name(argv)
     known = name if name in agents.AGENTS and name != "command" else "claude"
@@ -550,7 +549,7 @@ def environment_of(
 def started_with(argv: Sequence[str]) -> str:
     """The conversation and the flags of the command, for the question that it may ask: nobody else keeps them everywhere."""
     from ..agents import AGENTS
-    from ..agents.claude.adapter import session_in
+    from ..agents.claude import session_in
 
     program = AGENTS.get(program_name(argv))
     flags = program.lasting(argv) if program is not None else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import text as times
-from ..context.desk import Desk, check_choice
+from ..context import Desk, check_choice
 from ..context.targets import may_publish_work
 from ..document import dataclass, replace
 from ..errors import NotAllowed, Usage

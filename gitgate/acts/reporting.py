@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING
 
 from .. import text
 from ..claims.attending import hear_remote
-from ..context import machine
-from ..context.desk import Desk
+from ..context import Desk, machine
 from ..context.targets import remote_of, summaries
 from ..errors import GateError
-from ..gates.listing import Filter, list_gates
+from ..gates import Filter, list_gates
 from ..gates.recording import act
 from ..model.gate import Answer, Claim, Gate, Opened
 from ..model.people import UNSIGNED
 from ..record import Summary
 from ..store.git.refs import OPEN
 from ..text import one_line
-from .reading import find_gate, find_open
+from . import find_gate, find_open
 
 if TYPE_CHECKING:
     from ..model.conversation import Conversation

@@ -15,8 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ..context import machine
-from ..context.desk import Desk
+from ..context import Desk, machine
 from ..context.targets import remote_of
 from ..document import Field, codec, dataclass, replace
 from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
@@ -29,8 +28,8 @@ from ..store.git.objects import FOLDER, REGULAR
 from ..store.git.permissions import private_folder
 from ..store.git.refs import SESSIONS
 from ..store.records.records import NOBODY, Signature
-from ..store.remote.remote import RefMove
-from ..store.work.saved import path_of, printable
+from ..store.remote import RefMove
+from ..store.work import path_of, printable
 
 DOCUMENT, SEALED, FILES = "session.yaml", "session.age", "files"
 PLAIN = ("agent", "id", "directory", "place")

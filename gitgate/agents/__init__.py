@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..model.conversation import SessionRef
-from ..store.git.repository import reaches
+from ..store.git import reaches
 from .agent import Agent, EndedCommand
-from .claude.adapter import Claude
+from .claude import Claude
 from .codex import Codex
 from .command import Command, Qwen
 from .copilot import Copilot

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from ..acts.reporting import Json
     from ..audit import Verified
     from ..audit.origins import Origin
-    from ..context.desk import Desk
+    from ..context import Desk
     from ..exchange import Synced
-    from ..gates.listing import Filter
+    from ..gates import Filter
     from ..gates.searching import FoundDecision
     from ..store.work.restore import Worktree
 
@@ -138,7 +138,7 @@ def wait(id: str | Gate, *, for_: str | int | None = None, directory: Directory 
 
         return waited_in_flow(flow, str(id))
     with open_desk(directory) as desk:
-        from ..acts.reading import find_gate
+        from ..acts import find_gate
 
         return seen(desk, waited(desk, find_gate(desk, str(id)).gate, for_))
 
@@ -147,7 +147,7 @@ def check(id: str | Gate, *, directory: Directory = None) -> Answer | None:
     """The answer, or None while there is none (or never will be: see `show(id).state`). NotAllowed: the policy does not
     accept the one that was given.
     """
-    from ..acts.reading import find_gate
+    from ..acts import find_gate
     from ..policy.permit import check_heard
 
     if (flow := flow_here()) is not None:
@@ -163,12 +163,11 @@ def check(id: str | Gate, *, directory: Directory = None) -> Answer | None:
 
 def withdraw(id: str | Gate, *, reason: str, push: bool | None = None, directory: Directory = None) -> Gate:
     """Take a question back. An agent withdraws only its own."""
-    from ..acts import reading, remarks
+    from .. import acts
+    from ..acts import remarks
 
     with open_desk(directory) as desk:
-        return published_gate(
-            desk, remarks.withdraw(desk, reading.open_gate(desk, str(id)), reason, push=push)
-        )
+        return published_gate(desk, remarks.withdraw(desk, acts.open_gate(desk, str(id)), reason, push=push))
 
 
 def waited(desk: Desk, gate: Folded, most: str | int | None) -> Folded:
@@ -204,12 +203,13 @@ def respond(
     >>> gitgate.respond("7k2f", "Postgres", note="we have it already")
     >>> gitgate.respond("7k2f", approve=True)
     """
-    from ..acts import answering, reading, remarks
+    from .. import acts
+    from ..acts import answering, remarks
 
     if approve and reject:
         raise Usage("approve or reject, not both")
     with open_desk(directory) as desk:
-        gate = reading.open_gate(desk, None if id is None else str(id))
+        gate = acts.open_gate(desk, None if id is None else str(id))
         if later is not None:
             if any(one is not None for one in (answer, answers, other)) or approve or reject:
                 raise Usage("later is no answer", hint='gitgate.respond(id, later="2h")')
@@ -250,11 +250,12 @@ def complete(
 
     >>> gitgate.complete("7k2f", "completed", "Postgres", transcript=[("person", "Postgres.")], seconds=40)
     """
-    from ..acts import answering, reading, remarks
+    from .. import acts
+    from ..acts import answering, remarks
 
     with open_desk(directory) as desk:
         desk.refuse_agents("join")
-        gate = reading.open_gate(desk, str(id))
+        gate = acts.open_gate(desk, str(id))
         held, given = completed(desk, gate, (outcome, response), (summary, reason), transcript, seconds)
         if given is None:
             words = (
@@ -356,7 +357,8 @@ def signal(
 
     With `topic` a run of a flow is sent a value, for its `receive(topic)`. That approves nothing.
     """
-    from ..acts import answering, reading
+    from .. import acts
+    from ..acts import answering
 
     if bool(status) == bool(topic):
         raise Usage(
@@ -372,24 +374,26 @@ def signal(
         return None
     with open_desk(directory) as desk:
         desk.refuse_agents("signal")
-        gate = reading.open_gate(desk, str(id))
+        gate = acts.open_gate(desk, str(id))
         return published_gate(desk, answering.signal(desk, gate, status, message, push=push).published)
 
 
 def stop(id: str | Gate, *, reason: str, push: bool | None = None, directory: Directory = None) -> Gate:
     """End a gate; the agent does not go on. To say no and let it go on, reject instead."""
-    from ..acts import reading, remarks
+    from .. import acts
+    from ..acts import remarks
 
     with open_desk(directory) as desk:
-        return published_gate(desk, remarks.stop(desk, reading.open_gate(desk, str(id)), reason, push=push))
+        return published_gate(desk, remarks.stop(desk, acts.open_gate(desk, str(id)), reason, push=push))
 
 
 def comment(id: str | Gate, text: str, *, push: bool | None = None, directory: Directory = None) -> Gate:
     """Ask back or add a remark, without deciding."""
-    from ..acts import reading, remarks
+    from .. import acts
+    from ..acts import remarks
 
     with open_desk(directory) as desk:
-        return published_gate(desk, remarks.comment(desk, reading.open_gate(desk, str(id)), text, push=push))
+        return published_gate(desk, remarks.comment(desk, acts.open_gate(desk, str(id)), text, push=push))
 
 
 def edit(
@@ -405,13 +409,14 @@ def edit(
     """Reassign (`to="anyone"` for everybody), reprioritise, give another deadline (`timeout="never"` for none), or put it
     aside (`later="2h"`; `"now"` ends that).
     """
-    from ..acts import reading, remarks
+    from .. import acts
+    from ..acts import remarks
 
     named = None if to is None else (to,) if isinstance(to, str) else tuple(to)
     people = () if named == ("anyone",) else named
     until, aside = (None if given is None else str(given) for given in (timeout, later))
     with open_desk(directory) as desk:
-        gate = reading.open_gate(desk, str(id))
+        gate = acts.open_gate(desk, str(id))
         return published_gate(
             desk,
             remarks.edit(desk, gate, to=people, priority=priority, timeout=until, later=aside, push=push),
@@ -423,7 +428,7 @@ def edit(
 
 def diff(id: str | Gate | None = None, *, stat: bool = False, directory: Directory = None) -> str:
     """The partial work as a diff against the commit that it stands on; empty where there is none."""
-    from ..acts.reading import find_gate
+    from ..acts import find_gate
     from ..gates.work import diff_of
 
     with open_desk(directory) as desk:
@@ -435,7 +440,7 @@ def worktree(id: str | Gate, place: str | Path | None = None, *, directory: Dire
 
     >>> looked_at = gitgate.worktree("7k2f").directory
     """
-    from ..acts.reading import find_gate
+    from ..acts import find_gate
     from ..gates.work import beside, open_place
 
     start = absolute_directory(directory)
@@ -446,7 +451,7 @@ def worktree(id: str | Gate, place: str | Path | None = None, *, directory: Dire
 
 def tree(*, all: bool = False, directory: Directory = None) -> Mapping[str, tuple[Gate, ...]]:
     """Gates under the branch that their work is on; with `all` closed ones too. The branch is empty where there is none."""
-    from ..gates.listing import Filter, by_branch, list_gates
+    from ..gates import Filter, by_branch, list_gates
 
     states = () if all else ("awaiting", "answered", "resuming", "failed")
     with open_desk(directory) as desk:
@@ -507,7 +512,7 @@ def list(  # noqa: A001 - the verb's name
 
     >>> [gate.title for gate in gitgate.list(branch="main")]
     """
-    from ..gates import listing
+    from .. import gates
 
     states = (state,) if isinstance(state, str) else tuple(state)
     kind = None if type is None else known_type(type)
@@ -516,7 +521,7 @@ def list(  # noqa: A001 - the verb's name
             from ..exchange.syncing import sync as bring_together
 
             bring_together(desk)
-        chosen = listing.Filter(
+        chosen = gates.Filter(
             all=all,
             states=(*states, "awaiting") if awaiting else states,
             type=kind,
@@ -539,14 +544,14 @@ def known_type(given: str) -> str:
 
 def found(desk: Desk, chosen: Filter) -> tuple[Gate, ...]:
     """The gates whose records are whole; those of the archive last."""
-    from ..gates import listing
+    from .. import gates
 
-    here = [one for one in listing.list_gates(desk, chosen) if one.state != "broken"]
+    here = [one for one in gates.list_gates(desk, chosen) if one.state != "broken"]
     if chosen.mine is not None:
         from ..policy.permit import mine
 
         here = mine(desk, here)
-    away = listing.archived(desk, chosen) if chosen.all else []
+    away = gates.archived(desk, chosen) if chosen.all else []
     return (
         *(seen(desk, desk.records.load(one.id, one.tip)) for one in here),
         *(seen(desk, desk.records.load(one.id, one.tip), archived=True) for one in away),
@@ -558,7 +563,7 @@ def show(id: str | Gate | None = None, *, directory: Directory = None) -> Gate:
 
     >>> gitgate.show("7k2f").details["work"]
     """
-    from ..acts.reading import find_gate
+    from ..acts import find_gate
     from ..render import shapes
 
     with open_desk(directory) as desk:

@@ -27,7 +27,7 @@ from .terms import (
 from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
-    from ..context.desk import Desk
+    from ..context import Desk
     from ..flows.engine import Engine
     from ..questions.answers import SessionEnding
 
@@ -235,7 +235,7 @@ class Interactive(Generic[T]):
     def _look(self, for_: Wait, *, block: bool) -> SessionResult[T] | None:
         if self._id is None or self._result is not None:
             return self._result
-        from ..acts.reading import find_gate
+        from ..acts import find_gate
 
         with open_desk(self._directory) as desk:
             found = find_gate(desk, self._id)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..acts.sessions import Dropped
     from ..audit.policies import Explained as Ruling
     from ..audit.policies import PolicyInForce as Policy
-    from ..context.desk import Desk
+    from ..context import Desk
     from ..model.gate import Gate as Folded
     from ..resumption.run import Resumed
     from ..setup.checkup import Finding
@@ -105,9 +105,9 @@ def policy_check(
 
     >>> gitgate.policy_check("7k2f", who="@grace").allowed
     """
-    from ..acts.reading import find_gate
+    from ..acts import find_gate
     from ..audit.policies import explain_gate, in_force
-    from ..policy.rules import load_book
+    from ..policy import load_book
 
     with open_desk(directory) as desk:
         book = load_book(desk)
@@ -133,7 +133,7 @@ def resume(
 
     >>> gitgate.resume("7k2f")[0].commits
     """
-    from ..acts.reading import open_gate
+    from ..acts import open_gate
     from ..resumption.calls import call, refuse_waiting
 
     if (id is None) == (not all):
@@ -202,7 +202,7 @@ def archive(*, older_than: str | int | None = None, directory: Directory = None)
 
 def session_drop(id: str | Gate, *, directory: Directory = None) -> Dropped:
     """Erase a gate's saved session, here and on the remote. The record stays whole; copies in other clones remain."""
-    from ..acts.reading import find_gate
+    from ..acts import find_gate
     from ..acts.sessions import drop
 
     with open_desk(directory) as desk:

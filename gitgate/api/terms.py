@@ -19,7 +19,7 @@ from ..questions.answers import printed
 
 if TYPE_CHECKING:
     from ..acts.asking import Asked, AskWishes
-    from ..context.desk import Desk
+    from ..context import Desk
     from ..exchange.publishing import Published
     from ..flows.engine import Engine
     from ..model.conversation import Conversation, Talk
@@ -123,7 +123,7 @@ def open_desk(directory: Directory, said: Mapping[str, str] | None = None) -> It
     """A desk for one call; `said` are settings given by the caller. In bulk: a Python process lives long, so libgit2 is worth
     its loading.
     """
-    from ..context.desk import open_desk as opened
+    from ..context import open_desk as opened
 
     config.refuse_system()
     desk = opened(absolute_directory(directory), config.environment(), flags=said, bulk=True)

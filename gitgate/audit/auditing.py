@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from .. import model, record
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.machine import host_name
 from ..context.targets import remote_of
 from ..document import nearest
@@ -18,7 +18,7 @@ from ..errors import AmbiguousGate, BrokenRecord, Failure, GateError, MissingExt
 from ..model import people
 from ..model.gate import Answer, Entry, Gate, Work
 from ..model.people import address
-from ..policy.rules import signers_of
+from ..policy import signers_of
 from ..questions.types import type_of
 from ..record.events import stages
 from ..record.runs import Run, against_caller, run_message
@@ -44,7 +44,7 @@ class Around:
 
 def look_around(desk: Desk) -> Around:
     from ..context.targets import remote_of
-    from ..store.remote.remote import tracking_base
+    from ..store.remote import tracking_base
 
     remote = remote_of(desk)
     base = f"{tracking_base(remote)}open/" if remote is not None else ""
@@ -106,7 +106,7 @@ def check_work(desk: Desk, done: Verified, gate: Gate, around: Around, *, archiv
 
 def is_empty(desk: Desk, work: Work) -> bool:
     """Where nothing was ever committed, nothing is saved as commits that hold nothing."""
-    from ..store.work.saved import EMPTY_TREE
+    from ..store.work import EMPTY_TREE
 
     trees = {desk.records.commit(name).tree for name in (work.staged, work.commit) if name}
     return trees <= set(EMPTY_TREE.values())

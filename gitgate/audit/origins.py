@@ -16,15 +16,15 @@ from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
-from ..context.desk import Desk
+from ..context import Desk
 from ..document import dataclass, replace
 from ..errors import Failure, GateError, Usage
 from ..model import is_id
 from ..model.gate import Gate, Outcome
 from ..model.people import UNSIGNED, VERIFIED, SignatureMark, trailer_values
 from ..questions.answers import printed
+from ..store.git import Started, failure
 from ..store.git.refs import OPEN
-from ..store.git.repository import Started, failure
 from . import Verified
 
 # Of blame's porcelain form: commit, line in the file as it is now. What a line says stands behind a tab.

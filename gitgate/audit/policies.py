@@ -12,17 +12,16 @@ from dataclasses import field
 
 from .. import text
 from ..config import FILE
-from ..context.desk import Desk
+from ..context import Desk
 from ..document import OID, dataclass
 from ..errors import GateError
 from ..gates.work import comes_back
 from ..model.gate import Answer, Counted, Entry, Gate
-from ..policy import ruling
+from ..policy import SIGNERS, Book, RuleTerms, policy_in_file, protected_refs, ruling, signers_of
 from ..policy.permit import POLICY, case, explain, paths_of, said_by, who_said
-from ..policy.rules import SIGNERS, Book, RuleTerms, policy_in_file, protected_refs, signers_of
 from ..policy.ruling import Ruling, RulingCase, Who, deciding, people_behind
+from ..store.git import BranchChange, left_line, load_changes, load_line
 from ..store.git.objects import read_protected
-from ..store.git.repository import BranchChange, left_line, load_changes, load_line
 from ..store.git.signatures import BAD, Verdict, verify
 from . import Verified
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .. import text
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import remote_of
 from ..errors import Conflict, Failure, GateError, LostRace, RemoteUnreachable
 from ..exchange.publishing import stands_on
@@ -28,8 +28,8 @@ from ..record.events import told_commit
 from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, OPEN
 from ..store.records.records import NOBODY, Signature
-from ..store.remote.remote import RefMove
-from .claiming import (
+from ..store.remote import RefMove
+from . import (
     TRIES,
     WAITER,
     ClaimLost,

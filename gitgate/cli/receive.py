@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 from .exits import BY_KIND, DONE, FAILURE
 
 if TYPE_CHECKING:
-    from ..context.desk import Desk
+    from ..context import Desk
     from ..model.gate import Gate
     from ..sharing.pushers import Doorkeeper
     from ..store.git.refs import Update
@@ -29,7 +29,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     """Refuses a push that would change or lose a gate, and says which ref and why."""
     from pathlib import Path
 
-    from ..store.git.repository import Git
+    from ..store.git import Git
 
     # Git starts a receiving hook in the repository, whatever kind of repository that is.
     place = Path(os.path.normpath(Path.cwd() / env.get("GIT_DIR", ".")))
@@ -40,7 +40,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     from functools import partial
 
     from ..config import load_settings
-    from ..context.desk import read_git_config
+    from ..context import read_git_config
     from ..exchange.entering import against_events, decode, parse_updates, receiving_desk
     from ..sharing.receiving import refusals
 
@@ -109,7 +109,7 @@ def has_policy(desk: Desk) -> bool:
 
 def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Doorkeeper:
     """Judges who says what, by the policy as this repository's own branch has it."""
-    from ..policy.rules import load_book
+    from ..policy import load_book
     from ..sharing.pushers import Doorkeeper, actor_of
 
     try:
@@ -127,7 +127,7 @@ def take_calls(desk: Desk) -> None:
 
     from ..errors import GateError
     from ..store.git.refs import WAKE
-    from ..store.remote.remote import RefMove
+    from ..store.remote import RefMove
 
     if desk.refs.may_have(WAKE):
         with suppress(GateError):
@@ -141,7 +141,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     from pathlib import Path
 
     from ..agents import without_caller
-    from ..context.desk import open_desk
+    from ..context import open_desk
     from ..gates.recording import tell_people
     from ..sharing.branches import finish_cut_off
 

@@ -1,1 +1,186 @@
-"""Context: what every verb is handed (repository, settings, person, clock), which gate is meant, and which remote."""
+"""Context: the desk that every verb works at. Repository, settings, person and clock are handed in, once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import config, text
+from ..config import Settings
+from ..document import dataclass, field
+from ..errors import Failure, NotAllowed, Usage
+from ..store.git import Repository, begin_config, discover, git_at
+from ..store.git.refs import Refs
+
+if TYPE_CHECKING:
+    from ..store.git import Piped, Started
+    from ..store.records.index import Index
+    from ..store.records.records import Records
+
+
+@dataclass(frozen=False)
+class Desk:
+    """One repository, one person, one clock."""
+
+    repo: Repository
+    settings: Settings
+    refs: Refs
+    clock: Callable[[], float]
+    bulk: bool
+    entropy: Callable[[int], str] = lambda size: os.urandom(size).hex()
+    progress: Callable[[str], None] = lambda _words: None
+    judged: str = ""
+    """The moment that deadlines are judged by, where that is not now: replies that were written before it may not be heard yet."""
+    heard: float = 0.0
+    """The shared repository has answered this command, and may be asked more: so many seconds it has for that."""
+    hosts: dict[str, str] = field(default_factory=dict, repr=False)
+    """What ssh means by names of hosts. To look one up may run what the person's own configuration of ssh names: once."""
+    reader: Piped | None = field(default=None, repr=False)
+    told: list[str] = field(default_factory=list, repr=False)
+    """What was not as it should be, and is no reason to fail: for whoever reads along."""
+    _records: Records | None = field(default=None, repr=False)
+    _index: Index | None = field(default=None, repr=False)
+
+    @property
+    def records(self) -> Records:
+        """Imported at first need: a list needs none of them."""
+        if self._records is None:
+            from ..store.git.objects import open_objects
+            from ..store.records.records import Records
+
+            reader, self.reader = self.reader, None
+            self._records = Records(self.repo, open_objects(self.repo, bulk=self.bulk, reader=reader))
+        return self._records
+
+    @property
+    def index(self) -> Index:
+        """Imported at first need: it costs more than it saves where there are few gates."""
+        if self._index is None:
+            from ..store.records.index import Index
+
+            self._index = Index(self.repo.index, self.repo.zero)
+        return self._index
+
+    def work_in_bulk(self) -> None:
+        """There is more to read than it costs to import pygit2."""
+        self.close()
+        self.bulk = True
+
+    def close(self) -> None:
+        """End what reads objects, and write what was learnt of many; whoever reads more begins anew."""
+        if self._records is not None:
+            self._records.objects.close()
+            self._records = None
+        if self._index is not None and (trouble := self._index.close()):
+            self.told.append(trouble)
+
+    @property
+    def now(self) -> str:
+        return text.format_time(self.clock())
+
+    @property
+    def at(self) -> int:
+        return int(self.clock())
+
+    @property
+    def network_timeout(self) -> int:
+        """Seconds that a remote has for its answer."""
+        return self.settings.seconds("networkTimeout") or 60
+
+    def person(self) -> str:
+        """Who is at this machine; an answer in nobody's name is none."""
+        who = self.settings.identity()
+        if not who:
+            raise Failure(
+                "git does not know who you are, and an answer needs a name",
+                hint=INTRODUCTION,
+            )
+        return who
+
+    def refuse_agents(self, verb: str) -> None:
+        """An agent never answers, stops or joins a gate: its shell has the person's git identity, not their judgement."""
+        told = self.agent_here()
+        if told:
+            raise NotAllowed(
+                f"`git gate {verb}` is for people, and this is an agent's process ({told})",
+                hint="leave it to the person; an agent asks with: git gate ask, and reads with: git gate check ID",
+            )
+
+    def agent_here(self) -> str:
+        """What tells that this is an agent's process; empty when nothing does."""
+        from .ancestry import agent_above
+
+        marker = self.agents_mark()
+        return f"{marker} is set" if marker else agent_above()
+
+    def agents_mark(self) -> str:
+        """The variable that an agent's program set in our environment, if one did."""
+        from ..agents import mark_in
+
+        return mark_in(self.settings.env)
+
+    def tip(self, ref: str) -> str | None:
+        """From the process that reads objects: the next thing that is asked is nearly always the commit there."""
+        return self.records.objects.tip(ref) or self.refs.get(ref)
+
+    def tracked(self, remote: str, gate: str) -> str | None:
+        from ..store.remote import tracking_base
+
+        return self.refs.get(f"{tracking_base(remote)}open/{gate}")
+
+
+INTRODUCTION = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'
+
+
+def open_desk(
+    start: Path,
+    env: Mapping[str, str],
+    *,
+    flags: Mapping[str, str] | None = None,
+    bulk: bool = False,
+    clock: Callable[[], float] = time.time,
+    progress: Callable[[str], None] | None = None,
+) -> Desk:
+    if config.may_hide_git(env):
+        from ..agents import seen_by_git
+
+        env = seen_by_git(env)
+    begun = begin_config(git_at(start, env))  # Two questions to git, answered at the same time.
+    try:
+        repo = discover(start, env)
+        known = read_git_config(repo, begun)
+    finally:
+        begun.close()
+    desk = Desk(repo, config.load_settings(env, known, repo.top, flags), Refs(repo), clock, bulk)
+    if progress is not None:
+        desk.progress = progress
+    return desk
+
+
+def machine_settings(env: Mapping[str, str]) -> Settings:
+    """What this machine and its person have set, outside of any repository."""
+    return config.load_settings(env, parse_git_config(begin_config(git_at(Path("/"), env))), None)
+
+
+def read_git_config(repo: Repository, begun: Started | None = None) -> dict[str, str]:
+    """Every setting of git's, the last one winning, as git itself reads them."""
+    return parse_git_config(begun or begin_config(repo.git))
+
+
+def parse_git_config(asked: Started) -> dict[str, str]:
+    listed = asked.result().out.decode("utf-8", "surrogateescape")
+    found: dict[str, str] = {}
+    for item in listed.split("\0"):
+        key, newline, value = item.partition("\n")
+        if key:
+            found[key] = value if newline else "true"
+    return found
+
+
+def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        raise Usage(f"{name} is {value!r}; expected one of {', '.join(allowed)}")
+    return value

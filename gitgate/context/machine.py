@@ -16,9 +16,9 @@ from pathlib import Path
 
 from ..document import dataclass, names_of, replace
 from ..model import is_id
+from ..store.git import Repository
 from ..store.git.permissions import locked, private_folder, take_lock, write_private
-from ..store.git.repository import Repository
-from .desk import Desk
+from . import Desk
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ..model import lease, people
 from ..model.gate import Answer, Gate, Remark, Session
 from ..store.git.objects import Commit
 from ..store.git.permissions import private_folder
-from .desk import Desk
+from . import Desk
 
 MOST_SAVED = 10_000
 KEY = re.compile(r"[0-9a-f]{64}")

@@ -13,15 +13,15 @@ from ..errors import AmbiguousGate, IllegalEvent, UnknownGate
 from ..model.people import parse_trailers
 from ..record import Summary, read_summaries
 from ..store.git.refs import OPEN, RUNS, SESSIONS, WORK
-from ..store.remote.remote import RefMove, choose_remote
-from .desk import Desk
+from ..store.remote import RefMove, choose_remote
+from . import Desk
 
 # The remote that gates are shared through, where it is, and what goes to it. It asks nobody.
 
 
 def never_synced(desk: Desk) -> str | None:
     """The remote whose gates this clone has never asked for; `nothing waits` would be a guess."""
-    from ..store.remote.remote import tracking_base
+    from ..store.remote import tracking_base
 
     if (desk.repo.state_dir / "synced").exists():
         return None
@@ -58,7 +58,7 @@ def work_moves(desk: Desk, gate: str, remote: str, known: Mapping[str, str] | No
 
     `known` has all that `beside` lists, for whoever asks for many.
     """
-    from ..store.remote.remote import tracking
+    from ..store.remote import tracking
 
     if known is not None and WORK + gate not in known and SESSIONS + gate not in known:
         return []
@@ -83,7 +83,7 @@ def may_send(desk: Desk, gate: str, session: str) -> bool:
 
 def beside(desk: Desk, remote: str) -> Mapping[str, str]:
     """The works and sessions here, and what the remote is known to have of them, from one listing."""
-    from ..store.remote.remote import tracking
+    from ..store.remote import tracking
 
     return desk.refs.under(WORK, SESSIONS, tracking(remote, WORK), tracking(remote, SESSIONS))
 

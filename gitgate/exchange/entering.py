@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .. import text as times
 from ..config import load_settings
-from ..context.desk import Desk
+from ..context import Desk
 from ..document import dataclass, field
 from ..errors import FINAL, BrokenRecord, GateError
 from ..model import is_id, traits
@@ -20,9 +20,9 @@ from ..model.gate import ATTACHMENTS, Entry, Gate, Leased, Opened
 from ..questions.file import MOST_BYTES, MOST_TOTAL
 from ..record import contradiction
 from ..record.events import stages
+from ..store.git import Git, Piped, Repository
 from ..store.git.objects import FOLDER, REGULAR
 from ..store.git.refs import ARCHIVE, OPEN, Refs, Update
-from ..store.git.repository import Git, Piped, Repository
 
 if TYPE_CHECKING:
     from ..record.runs import Run

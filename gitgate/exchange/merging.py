@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import beside, may_publish_work, work_moves
 from ..errors import FINAL, BrokenRecord, Failure, GateError, IllegalEvent, LostRace
 from ..gates.recording import reload
@@ -18,8 +18,8 @@ from ..record import events
 from ..record.events import reconcile, repeatable
 from ..store.git.refs import ASIDE, LEASES, OPEN, RUNS
 from ..store.records.records import AT_ONCE, MOST_STEPS, NOBODY, Beside, Signature
+from ..store.remote import RefMove
 from ..store.remote.push import push
-from ..store.remote.remote import RefMove
 from . import MANY, OVERTAKEN, PutAside, Sides, Synced, entering
 
 # Events recorded again by one git process: more would be held in memory, each with the whole list of its fellows.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import no_remote, remote_of, work_moves
 from ..document import dataclass
 from ..errors import FINAL, Failure, GateError, PushRefused
 from ..model import RESUMING
 from ..store.git.refs import OPEN, SESSIONS
-from ..store.remote.remote import RefFate, RefMove
+from ..store.remote import RefFate, RefMove
 
 if TYPE_CHECKING:
     from ..model.gate import Gate

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import find_tip, no_remote, remote_of
 from ..document import dataclass
 from ..errors import Failure, GateError
 from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN, RUNS
-from ..store.remote.remote import tracking_base
+from ..store.remote import tracking_base
 from . import OVERTAKEN, Sides, Synced
 
 if TYPE_CHECKING:

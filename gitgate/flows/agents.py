@@ -22,7 +22,7 @@ from ..acts.askers import STEP, TERMS
 from ..acts.asking import AskWishes
 from ..agents.agent import AgentResult, Finished, Meeting, ProcessEnding, Start
 from ..agents.flow import RUN
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.machine import host_name
 from ..errors import Failure, GateError
 from ..gates import agency

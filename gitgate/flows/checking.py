@@ -13,17 +13,17 @@ from typing import Any
 
 from .. import config
 from ..claims.attending import hear_remote
-from ..context.desk import Desk, open_desk
+from ..context import Desk, open_desk
 from ..context.targets import remote_of
 from ..errors import Failure, GateError, Usage
-from ..gates.listing import runs_here
+from ..gates import runs_here
 from ..model import AWAITING
 from ..model.gate import Gate
 from ..record.runs import Run, RunEntry, RunEvent
 from ..render.runs import run_details, run_trail
+from ..store.git import Git
 from ..store.git.refs import RUNS
-from ..store.git.repository import Git
-from ..store.remote.remote import RefMove
+from ..store.remote import RefMove
 from .children import desk_of_run, recorded_run, replayed
 from .endings import Diverged, FlowEnds
 from .engine import Engine
@@ -109,7 +109,7 @@ class RunWatch:
                 yield {**said_of(gate), "run": gate.opened.run or self.run, "commit": gate.tip}
 
     def gate(self, name: str) -> Gate | None:
-        from ..acts.reading import find_gate
+        from ..acts import find_gate
 
         try:
             return find_gate(self.desk, name).gate
@@ -126,7 +126,7 @@ class RunWatch:
 
 def asked_at(desk: Desk, gates: Sequence[str]) -> dict[str, tuple[str, bool]]:
     """What is asked at these gates, and whether it is decided."""
-    from ..acts.reading import find_gate
+    from ..acts import find_gate
 
     found = {}
     for gate in gates:

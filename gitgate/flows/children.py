@@ -16,7 +16,7 @@ from typing import Any
 from ..acts import remarks
 from ..acts.askers import STEP, TERMS
 from ..agents.flow import RUN
-from ..context.desk import Desk
+from ..context import Desk
 from ..errors import Conflict, Failure, GateError, Usage
 from ..gates.agency import began_here, note_begun
 from ..gates.history import load_archived_run
@@ -412,7 +412,7 @@ def put_trees_away(desk: Desk, run: str) -> None:
 
 def withdraw_gates(desk: Desk, run: Run, reason: str) -> None:
     """What the run still asks, nobody needs to answer any more."""
-    from ..acts.reading import find_gate
+    from ..acts import find_gate
 
     for gate_id in dict.fromkeys(gate for step in run.steps.values() for gate in step.gates):
         with suppress(GateError):

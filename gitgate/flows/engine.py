@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from ..acts.asking import AskWishes, on_terms
 from ..agents.flow import RUN
 from ..claims.attending import hear
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import remote_of, summaries
 from ..errors import BrokenRecord, Conflict, UnknownGate, Usage
 from ..gates.work import made_by_us
@@ -435,7 +435,7 @@ class Engine:
         return None
 
     def find(self, gate: str) -> Gate:
-        from ..acts.reading import find_gate
+        from ..acts import find_gate
 
         with self.turn:
             with suppress(UnknownGate):

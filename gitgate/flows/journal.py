@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from .. import model
-from ..claims.claiming import (
+from ..claims import (
     ClaimLost,
     HeldByAnother,
     HeldLease,
@@ -32,7 +32,7 @@ from ..claims.claiming import (
     with_lease,
     write_lease,
 )
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.machine import host_name
 from ..context.targets import may_publish_work, remote_of
 from ..errors import (
@@ -68,8 +68,8 @@ from ..store.git.permissions import private_folder
 from ..store.git.refs import LEASES, OPEN, RUNS, WORK
 from ..store.records.journal import PACK_AFTER, Journals
 from ..store.records.records import NOBODY, Signature
+from ..store.remote import RefMove, tracking
 from ..store.remote.fetch import fetch_refs
-from ..store.remote.remote import RefMove, tracking
 from ..text.secrets import redact, secret_values
 
 TRIES = 16

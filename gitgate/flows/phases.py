@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from .. import config
-from ..context.desk import Desk, open_desk
+from ..context import Desk, open_desk
 from ..errors import Usage
 from ..model.gate import Gate, Option, Question
 from ..questions.drafts import Draft, question

@@ -25,18 +25,18 @@ from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, cast
 
 from ..acts.askers import requester
 from ..acts.asking import AskWishes, take_work
-from ..context.desk import Desk
+from ..context import Desk
 from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
 from ..gates.agency import began_here, is_protected, note_begun, what_runs_it
 from ..gates.recording import check_names
 from ..model import AWAITING, STOPPING
 from ..model.gate import Gate
-from ..policy.rules import protected_refs
+from ..policy import protected_refs
 from ..record.runs import Run, RunStep, words_of_error
 from ..store.git.objects import protected_tip
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records.records import NOBODY, Signature
-from ..store.remote.remote import RefMove
+from ..store.remote import RefMove
 from ..text import one_line
 from ..text.secrets import secret_values
 from .agents import RunStalled
@@ -242,7 +242,7 @@ def stop_reason(held: HeldRun) -> str:
 def run_here(flow: FlowFunction[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> FlowEnding:
     """The flow in this process, in the repository that it stands in. Where it waits, `RunWaits` is raised."""
     from .. import config
-    from ..context.desk import open_desk
+    from ..context import open_desk
 
     start, env = Path.cwd(), config.environment()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..acts.asking import Asked, AskWishes, ask
-from ..context.desk import Desk
+from ..context import Desk
 from ..errors import Conflict, Usage
 from ..model import AT_DEADLINE, ON_TIMEOUT
 from ..model.gate import Gate

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..acts.asking import AskWishes, own_files, take_work
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.machine import host_name
 from ..errors import Conflict, GateError
 from ..gates.agency import claims_here
@@ -30,11 +30,11 @@ from ..questions.drafts import Draft, question
 from ..questions.drafts import option as option_of
 from ..record.runs import OF_A_STEP, OWN, RESTS, taken_by
 from ..sharing.branches import deliver_run
+from ..store.git import Repository, discover
 from ..store.git.commits import head_branch, is_ancestor
 from ..store.git.refs import Refs
-from ..store.git.repository import Repository, discover
 from ..store.records.records import NOBODY
-from ..store.remote.remote import RefMove
+from ..store.remote import RefMove
 from ..store.work.merging import (
     MergedWork,
     bring_in,

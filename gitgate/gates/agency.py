@@ -11,14 +11,14 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from ..context.desk import Desk
+from ..context import Desk
 from ..document import NamedTuple, replace
 from ..errors import Conflict, Failure, GateError, IllegalEvent, Usage
 from ..model import ANSWERED, EXPIRED
 from ..model.conversation import SessionRef
 from ..model.gate import Asker, Event, Gate, Remark
+from ..store.git import Repository, machine_values
 from ..store.git.refs import RUNS, SESSIONS
-from ..store.git.repository import Repository, machine_values
 
 if TYPE_CHECKING:
     from ..agents.agent import Agent, AgentSettings
@@ -67,7 +67,7 @@ def ruled(desk: Desk, name: str) -> dict[str, list[str]]:
     """How the policy of the protected branch starts an agent that this machine says nothing of."""
     import json
 
-    from ..policy.rules import load_book
+    from ..policy import load_book
 
     if starts_by_itself(name) or name == "command":
         return {}
@@ -104,7 +104,7 @@ def agent_settings(desk: Desk, name: str) -> AgentSettings:
 
 def settings_for_start(desk: Desk, name: str) -> AgentSettings:
     """The same, and what it loads of the project's own where this machine does not say: as the policies do, all of them."""
-    from ..policy.rules import load_book
+    from ..policy import load_book
 
     settings, said = agent_settings(desk, name), configured(desk, name)
     policies = load_book(desk).policies
@@ -160,7 +160,7 @@ def how_started(desk: Desk, name: str) -> AgentStart:
 
 def described(desk: Desk, name: str) -> AgentStart | None:
     """The agent that a file of its name describes: what stands after its head is what the program is told about itself."""
-    from ..policy.rules import protected_refs
+    from ..policy import protected_refs
     from ..store.git.objects import read_protected
 
     for folder in FOLDERS:
@@ -431,7 +431,7 @@ def note_begun(desk: Desk, run: str, path: str) -> None:
 
 def is_protected(desk: Desk, code: str) -> bool:
     """Whether that commit is on the protected branch: only such code is gone on with elsewhere than where it began."""
-    from ..policy.rules import protected_refs
+    from ..policy import protected_refs
     from ..store.git.commits import is_ancestor
     from ..store.git.objects import protected_tip
 

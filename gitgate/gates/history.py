@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .. import text
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import all_summaries, pays
 from ..document import replace
 from ..errors import AmbiguousGate, GateError

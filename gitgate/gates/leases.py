@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import text
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.machine import boot_id
 from ..context.targets import remote_of
 from ..document import dataclass, replace

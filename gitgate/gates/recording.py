@@ -8,13 +8,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .. import text
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import unknown_gate
 from ..errors import GateError, LostRace, RefLocked, Usage
 from ..model.gate import Answer, Edit, Event, Gate, Remark
 from ..store.git.refs import OPEN
 from ..store.records.records import MOST_EVENTS, NOBODY, Signature
-from ..store.remote.remote import RefMove
+from ..store.remote import RefMove
 from ..text import one_line
 
 # One more event on one gate: objects first, then one ref transaction with the value that was read. And
@@ -160,8 +160,8 @@ def may_default(desk: Desk, gate: Gate) -> bool:
     """Every question declared one, and the policy speaks for it; for an approval somebody has to have said so."""
     if any(question.default is None for question in gate.opened.questions):
         return False
+    from ..policy import load_book
     from ..policy.permit import default_ruling
-    from ..policy.rules import load_book
 
     return default_ruling(desk, load_book(desk), gate).allowed
 
@@ -203,7 +203,7 @@ def is_told_of(desk: Desk) -> bool:
 
 def branch_tells(desk: Desk) -> bool:
     """Whether the protected branch may name somebody. It is read when it has moved: a push in between starts no git for this."""
-    from ..policy.rules import protected_refs
+    from ..policy import protected_refs
 
     refs = protected_refs(desk)
     known = desk.repo.state_dir / "told-by-branch"
@@ -259,9 +259,9 @@ def names_here(desk: Desk) -> list[str]:
     """What the addresses are called that this machine's configuration and the protected branch have."""
     from ..config import FILE
     from ..document import codec, may_have
-    from ..policy.rules import protected_refs
+    from ..policy import protected_refs
+    from ..store.git import machine_values
     from ..store.git.objects import read_protected
-    from ..store.git.repository import machine_values
 
     lines = machine_values(desk.repo, r"^gitgate\.notify$").get("gitgate.notify", [])
     found = [named[1] if (named := NAMED.fullmatch(line.strip())) else usual_name(line) for line in lines]

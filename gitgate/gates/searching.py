@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .. import text as times
-from ..context.desk import Desk
+from ..context import Desk
 from ..document import NamedTuple, dataclass
 from ..errors import GateError, Usage
 from ..model import is_id

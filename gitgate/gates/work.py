@@ -9,15 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import remote_of
 from ..document import dataclass, replace
 from ..errors import Failure, GateError
 from ..model import is_id
 from ..model.gate import Gate, Work
 from ..record import Summary, by_pressure, summary_of
+from ..store.git import Repository
 from ..store.git.refs import OPEN, RUNS, WORK
-from ..store.git.repository import Repository
 from .agency import asker_place
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, cells: int = 80, colo
 
 def comes_back(desk: Desk, work: Work) -> dict[str, tuple[str, ...]] | None:
     """What restoring the work brings back beside its files; None where it is not here. Nothing is fetched for it."""
-    from ..store.work.saved import beneath, decoded
+    from ..store.work import beneath, decoded
 
     if work.commit is None:
         return {"staged_only": (), "in_conflict": ()}

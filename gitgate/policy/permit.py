@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from .. import text
-from ..context.desk import Desk
+from ..context import Desk
 from ..document import dataclass, replace
 from ..errors import GateError, GitFailed, NotAllowed, Usage
 from ..model import ANSWERED
@@ -17,8 +17,7 @@ from ..questions.types import type_of
 from ..record import Summary
 from ..record.events import fold, knew
 from ..store.git.signatures import BAD, GOOD, Verdict, verify
-from . import ruling
-from .rules import Book, Policy, load_book, protected_refs, signers_of
+from . import Book, Policy, load_book, protected_refs, ruling, signers_of
 from .ruling import Kind, Ruling, RulingCase, SaidHow, Who, people_behind, who_kind
 
 POLICY = "policy"
@@ -66,7 +65,7 @@ def paths_of(desk: Desk, book: Book, work: Work) -> tuple[str, ...] | None:
         return ()
     if work.commit is None:
         return None  # where there is a policy there is a commit: a question that names none says nothing of its work
-    from ..store.work.saved import touched  # whoever answers loads this module, and few policies have paths
+    from ..store.work import touched  # whoever answers loads this module, and few policies have paths
 
     start = book.ref or next((ref for ref in protected_refs(desk) if desk.refs.get(ref)), None)
     return touched(desk.repo, start, work.base, work.commit, work.staged)

@@ -11,16 +11,15 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..context.desk import Desk
+from ..context import Desk
 from ..document import dataclass, replace
 from ..errors import Failure, GateError
+from ..store.git import Repository
 from ..store.git.objects import protected_tip, read_protected
-from ..store.git.repository import Repository
-from ..store.work import pinned
+from ..store.work import pinned, printable
 from ..store.work import pinned as hiding
 from ..store.work.aside import Difference, Files, compare
-from ..store.work.saved import printable
-from .rules import protected_refs
+from . import protected_refs
 
 if TYPE_CHECKING:
     from ..agents.agent import AgentSettings

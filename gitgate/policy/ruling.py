@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .. import text
-from ..context.desk import Desk
+from ..context import Desk
 from ..document import dataclass
 from ..errors import GateError
 from ..model import people
@@ -19,7 +19,7 @@ from ..model.people import INVALID, UNVERIFIED, VERIFIED, SignatureMark, address
 from ..questions.types import type_of
 from ..store.git.signatures import BAD, GOOD, Verdict, load_verdicts
 from ..text import shell
-from .rules import Book, Person, Policy, PolicyRule, RuleTerms, load_book, signers_of
+from . import Book, Person, Policy, PolicyRule, RuleTerms, load_book, signers_of
 
 SCRIPTS = frozenset(("signal", "python"))
 # An agent proposed it, or a program said it: nobody has confirmed it.

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ..acts import sessions
-from ..context.desk import Desk, open_desk
+from ..context import Desk, open_desk
 from ..context.targets import summaries
 from ..document import dataclass
 from ..errors import Failure, GateError, WorkFailed
@@ -25,11 +25,11 @@ from ..exchange.syncing import bring_home
 from ..gates import agency
 from ..gates.work import worktrees
 from ..model.conversation import SavedSession
+from ..store.git import Git
 from ..store.git.permissions import locked, private_folder
 from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
-from ..store.git.repository import Git
+from ..store.remote import RefMove, tracking, validate_remote
 from ..store.remote.fetch import ask_refs, ask_tips, default_branch_of, fetch_branch, fetch_refs
-from ..store.remote.remote import RefMove, tracking, validate_remote
 from ..store.work.restore import remove_worktree
 from .place import lock
 

@@ -16,26 +16,24 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..claims.claiming import Claimant, claim, hand_over, is_left_to_others, leave_to_others, lift_note
-from ..context import machine
-from ..context.desk import Desk, open_desk
+from ..claims import Claimant, claim, hand_over, is_left_to_others, leave_to_others, lift_note
+from ..context import Desk, machine, open_desk
 from ..context.machine import host_name, slot
 from ..context.targets import no_remote, remote_of, summaries
 from ..document import dataclass, field, replace
 from ..errors import Conflict, Failure, GateError, RemoteUnreachable, StillWaiting
 from ..exchange.publishing import Published, publish, push_moves
 from ..exchange.syncing import bring_home
-from ..gates import agency
+from ..gates import agency, due_runs
 from ..gates.agency import began_here
 from ..gates.leases import boottime, shared_at, stalled
-from ..gates.listing import due_runs
 from ..model import RESUMING
 from ..model.gate import Claim, Gate
 from ..runners import AnsweredGate, Order, Runner, find_runner
 from ..store.git.permissions import locked, private_folder, take_lock
 from ..store.git.refs import OPEN, RUNS, WAKE
+from ..store.remote import RefMove
 from ..store.remote.push import MOST_OWN, most_refs
-from ..store.remote.remote import RefMove
 from .pool import Pool, PoolGroup, is_candidate
 from .run import Resumed, log_of
 

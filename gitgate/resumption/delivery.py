@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from .. import model
 from ..acts.needs import publish_sessions, save_sessions
-from ..claims.claiming import BranchMoved, HeldClaim, claim_outcome, finish
-from ..context.desk import Desk
+from ..claims import BranchMoved, HeldClaim, claim_outcome, finish
+from ..context import Desk
 from ..context.targets import may_publish_work
 from ..document import dataclass, field, replace
 from ..errors import GateError, IllegalEvent, PushRefused
@@ -23,7 +23,7 @@ from ..questions.prompts import LATE, trailers
 from ..sharing.branches import Joined, join_commits, tip_there, withheld
 from ..store.git import commits
 from ..store.records.records import NOBODY
-from ..store.remote.remote import RefMove
+from ..store.remote import RefMove
 from ..store.work.restore import list_worktrees
 from ..text import counted
 from .place import Course, Situation, remove_place

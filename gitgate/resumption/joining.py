@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 
 from ..acts import sessions
 from ..acts.answering import Deliver
-from ..context import machine
+from ..context import Desk, machine
 from ..context.ancestry import is_agent
-from ..context.desk import Desk
 from ..context.targets import may_publish_work
 from ..errors import Conflict, Failure, GateError
 from ..exchange.publishing import Published

@@ -15,14 +15,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..acts import sessions
+from ..acts import find_gate, sessions
 from ..acts.needs import MOST_BYTES, MOST_SIGNALS
-from ..acts.reading import find_gate
 from ..agents import scrubbed
 from ..agents.agent import Meeting, Start
 from ..agents.claude.transcript import TRANSCRIPT
-from ..context import machine, session_proof
-from ..context.desk import Desk
+from ..context import Desk, machine, session_proof
 from ..document import codec, field_of, replace
 from ..errors import BadAnswer, Conflict, Failure, GateError, NotAllowed, RemoteUnreachable
 from ..gates import agency

@@ -17,9 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..claims.claiming import HeldClaim
-from ..context import machine
-from ..context.desk import Desk
+from ..claims import HeldClaim
+from ..context import Desk, machine
 from ..document import dataclass, replace
 from ..errors import GateError, WorkFailed
 from ..gates import agency
@@ -32,9 +31,8 @@ from ..policy.project import InForce
 from ..questions.answers import printed
 from ..questions.prompts import Circumstances, late_branches, resume_prompt
 from ..setup import claude
-from ..store.git import commits
+from ..store.git import Git, Repository, commits, discover
 from ..store.git.permissions import locked, private_folder, write_private
-from ..store.git.repository import Git, Repository, discover
 from ..store.work.aside import is_standing
 from ..store.work.restore import (
     as_environment,

@@ -12,21 +12,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from .. import text
+from .. import claims, text
 from ..acts import needs
 from ..agents import without_caller
-from ..claims import claiming
-from ..claims.claiming import Claimant, HeldByAnother, is_left_to_others, pending, take_over
-from ..context.desk import Desk, open_desk
+from ..claims import Claimant, HeldByAnother, is_left_to_others, pending, take_over
+from ..context import Desk, open_desk
 from ..context.machine import slot
 from ..context.targets import remote_of, summaries
 from ..errors import Conflict, Failure, GateError, RemoteUnreachable, UnknownGate, Usage, WorkFailed
 from ..exchange.publishing import publish
 from ..exchange.syncing import sync
-from ..gates import agency
+from ..gates import agency, due_runs
 from ..gates.agency import CannotStart, began_here, note_inability
 from ..gates.leases import RENEW_AT, boottime
-from ..gates.listing import due_runs
 from ..gates.recording import act, reload
 from ..gates.work import Served, note_served, served_in, worktrees
 from ..model.conversation import SessionRef
@@ -35,14 +33,13 @@ from ..policy import project as bylaws
 from ..record import Summary
 from ..record.runs import OF_A_TREE, Run
 from ..sharing.branches import HEADS, finish_cut_off, tip_of
-from ..store.git import commits
+from ..store.git import Repository, commits
 from ..store.git.permissions import private_folder
 from ..store.git.programs import detach, our_command
 from ..store.git.refs import RUNS, WORK
-from ..store.git.repository import Repository
 from ..store.records.journal import Journals
+from ..store.remote import RefMove
 from ..store.remote.fetch import fetch_refs
-from ..store.remote.remote import RefMove
 from ..store.work.restore import matches, open_worktree, remove_worktree
 from ..text import counted
 from . import place
@@ -117,7 +114,7 @@ def start_flow(
         while (ended := running.wait(POLL)) is None:
             if errand.stopping.is_set():
                 running.stop()
-                return Resumed(run, "released", claiming.HANDED_BACK, log)
+                return Resumed(run, "released", claims.HANDED_BACK, log)
     except BaseException:
         running.stop()
         raise
@@ -276,10 +273,10 @@ class Pool:
                 return self.wake(desk, gate)
             while True:
                 if not self.wait_until_ready(desk, reload(desk, gate), insist=insist):
-                    return Resumed(gate, "released", claiming.HANDED_BACK)
+                    return Resumed(gate, "released", claims.HANDED_BACK)
                 done = self.attempt(desk, gate, insist=insist)
                 insist = False
-                if done.result != "released" or done.reason == claiming.HANDED_BACK:
+                if done.result != "released" or done.reason == claims.HANDED_BACK:
                     return done
         except OSError as broken:
             raise Failure(f"this machine: {broken}", hint="df -h; git gate doctor") from broken
@@ -306,7 +303,7 @@ class Pool:
                 self.tell(gate, f"{gate} waits: as many agents run as gitgate.maxAgents allows")
                 waiting = True
             self.stopping.wait(PAUSE)
-        return Resumed(gate, "released", claiming.HANDED_BACK)
+        return Resumed(gate, "released", claims.HANDED_BACK)
 
     def wake(self, desk: Desk, run: str) -> Resumed:
         """Go on with a run that slept until now: no gate's answer is told to it."""
@@ -415,14 +412,14 @@ def pause_left(desk: Desk, gate: Gate) -> float:
     released = [e.event for e in gate.events if isinstance(e.event, Outcome)]
     if not released or gate.claim is not None or released[-1].result != "released":
         return 0.0
-    if released[-1].reason.startswith(claiming.HANDED_BACK) and last == released[-1]:
+    if released[-1].reason.startswith(claims.HANDED_BACK) and last == released[-1]:
         return 0.0
     first = desk.settings.seconds("retryAfter") or 0
     try:
         began = text.parse_time(released[-1].at)
     except Usage:
         return 0.0
-    pause = first * 2.0 ** (claiming.tries(gate) - 1)
+    pause = first * 2.0 ** (claims.tries(gate) - 1)
     return min(pause, began + pause - desk.clock())
 
 

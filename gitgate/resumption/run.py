@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from .. import claims as claiming
 from ..acts import sessions
 from ..acts.needs import context_from_agent, note_writings, told_of_call
-from ..claims import claiming
-from ..claims.claiming import Claimant, ClaimLost, HeldClaim, keep_renewed, renew
-from ..context.desk import Desk
+from ..claims import Claimant, ClaimLost, HeldClaim, keep_renewed, renew
+from ..context import Desk
 from ..context.targets import may_publish_work
 from ..document import dataclass, field, replace
 from ..errors import GateError, LostRace, RemoteUnreachable, tells_of_full_disk
@@ -28,8 +28,8 @@ from ..model.gate import Claim, Gate, Outcome
 from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..store.git.refs import LEASES, OPEN
+from ..store.remote import RefMove
 from ..store.remote.push import rehearse
-from ..store.remote.remote import RefMove
 from ..text import counted
 from . import delivery, place
 from . import place as notes

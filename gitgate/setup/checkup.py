@@ -21,20 +21,19 @@ from ..agents.agent import Launch, reason_of_end
 from ..agents.process import run_launch
 from ..config import FILE, IN_FILE, SETTINGS
 from ..config import SETTINGS as ALL
-from ..context.desk import INTRODUCTION, Desk, open_desk
+from ..context import INTRODUCTION, Desk, open_desk
 from ..context.targets import no_remote, remote_of, summaries
 from ..document import Field, codec, is_blank, nearest
 from ..errors import BadDocument, Failure, GateError
-from ..gates import agency
-from ..gates.listing import with_stall
+from ..gates import agency, with_stall
 from ..gates.work import worktrees
-from ..policy.rules import load_book, protected_refs
+from ..policy import load_book, protected_refs
 from ..questions.calls import strange_tools
 from ..sharing.branches import cut_off
+from ..store.git import Git
 from ..store.git.objects import read_protected
 from ..store.git.programs import our_command
-from ..store.git.repository import Git
-from ..store.work.saved import printable
+from ..store.work import printable
 from ..text import counted, one_line
 from . import claude, parts
 from .claude import able_to_ask
@@ -249,7 +248,7 @@ def remote(desk: Desk) -> Iterator[Finding]:
             mend = "git gate init --server"
         yield Finding("remote", MISSING, f"gates stay here: {why}", mend)
         return
-    from ..store.remote.remote import read_remote
+    from ..store.remote import read_remote
 
     place = read_remote(desk.repo, name)  # A mirror, or an address that runs a program, is refused here.
     if place.mirror:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..agents.claude.command import SHIM, hook_settings, plugin_folder
-from ..context.desk import Desk
+from ..context import Desk
 from ..errors import Failure, Usage
 from ..policy import project
 from .steps import Step, put_text, take_away, text_of, top_of

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..agents.agent import Launch
-from ..agents.claude.adapter import last_result
+from ..agents.claude import last_result
 from ..agents.claude.command import plugin_folder
 from ..agents.process import run_launch
 from ..errors import Failure
-from ..store.git.repository import Git
+from ..store.git import Git
 from ..text import one_line
 
 if TYPE_CHECKING:

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple as TypedTuple
 
-from ..context import machine
-from ..context.desk import Desk
+from ..context import Desk, machine
 from ..context.machine import state_home
 from ..context.targets import summaries
 from ..document import NamedTuple, replace
 from ..errors import Conflict, Failure
 from ..gates.work import worktrees
+from ..store.git import Git
 from ..store.git.refs import TRACKING
-from ..store.git.repository import Git
 from ..store.work.restore import list_worktrees, without_place
 from ..text import counted
 from .steps import Step, put_text, take_away, text_of, top_of

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..context import machine
-from ..context.desk import Desk
+from ..context import Desk, machine
 from ..context.targets import remote_of
 from ..document import dataclass
 from ..errors import Failure, Usage
 from ..gates import agency
-from ..store.remote.remote import tracking_base
+from ..store.remote import tracking_base
 from ..text import counted
 
 if TYPE_CHECKING:

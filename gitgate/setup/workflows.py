@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import GITHUB, address_of, is_github, read_address, server_of
 from ..errors import Failure, Usage
-from ..store.git.repository import Git
+from ..store.git import Git
 from ..version import REPOSITORY
 from .steps import TEXTS, Step, file_step, own_text, put_text, take_away, text_of, top_of
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .. import text
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import may_publish_work, remote_of, summaries
 from ..errors import GateError
+from ..gates import runs_here, settled_summary
 from ..gates.history import prune_archived
-from ..gates.listing import runs_here, settled_summary
 from ..model.gate import Gate
 from ..model.people import parse_trailers
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records import closing
 from ..store.records.records import NOBODY, Signature
-from ..store.remote.remote import RefMove
+from ..store.remote import RefMove
 from ..text import counted
 
 

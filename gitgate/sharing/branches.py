@@ -14,19 +14,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from ..config import FILE
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import may_publish_work, remote_of, summaries
 from ..document import dataclass, replace
 from ..errors import BrokenPolicy, Failure, GateError, LostRace
 from ..exchange.publishing import push_moves
 from ..gates.work import followed, note_served, served_in
+from ..policy import SIGNERS, load_book, policy_remote, protected_refs
 from ..policy.project import configures
-from ..policy.rules import SIGNERS, load_book, policy_remote, protected_refs
 from ..store.git import commits
 from ..store.git.refs import BESIDE, OPEN, CutOff
 from ..store.records.records import NOBODY
-from ..store.remote.remote import RefMove
-from ..store.work.saved import between, printable
+from ..store.remote import RefMove
+from ..store.work import between, printable
 from ..text import counted
 
 HEADS = "refs/heads/"

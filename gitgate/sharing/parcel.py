@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
-from ..context.desk import Desk
+from ..context import Desk
 from ..context.targets import remote_of
 from ..errors import Failure, GateError, GitFailed, Usage
 from ..exchange import entering
@@ -27,14 +27,13 @@ from ..exchange.syncing import bring_home
 from ..gates.recording import reload
 from ..model import is_id
 from ..model.gate import Gate, Outcome
-from ..policy.rules import protected_refs
-from ..store.git import commits
+from ..policy import protected_refs
+from ..store.git import Git, commits
 from ..store.git.permissions import private_folder, write_private
 from ..store.git.refs import OPEN, RUNS, SESSIONS, TRACKING, WORK, Update
-from ..store.git.repository import Git
 from ..store.records.journal import Journals
+from ..store.remote import RefMove
 from ..store.remote.fetch import branch_ref, fetch_all
-from ..store.remote.remote import RefMove
 from ..store.work.restore import without_place
 from .receiving import refusals
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..context.desk import Desk
+from ..context import Desk
 from ..document import dataclass, field
 from ..errors import FINAL
 from ..exchange import entering
 from ..model import traits
 from ..model.gate import Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Remark
 from ..model.people import has_address, same
-from ..policy import ruling
+from ..policy import Book, Person, ruling
 from ..policy.permit import alike, case, default_ruling, enough_people, said_by, verdict_on
-from ..policy.rules import Book, Person
 from ..policy.ruling import Ruling, RulingCase, SaidHow, Who
 from ..store.git.signatures import BAD, GOOD, Verdict
 

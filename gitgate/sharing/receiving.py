@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..context.desk import Desk
+from ..context import Desk
 from ..errors import GateError
 from ..exchange.entering import Beyond, Push
 from ..model import is_id

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..context.desk import Desk, open_desk
+from ..context import Desk, open_desk
 from ..document import dataclass, field, field_of
 from ..errors import BadAnswer, GateError, MissingExtra, Usage
 from ..model import AWAITING
@@ -223,7 +223,7 @@ class GateTools:
         return self.look(id, lambda _desk, gate: gate)
 
     def do_show(self, id: str) -> ToolResult:
-        from ..acts.reading import find_gate
+        from ..acts import find_gate
         from ..render import shapes
         from ..render.letter import letter
 
@@ -238,13 +238,13 @@ class GateTools:
             desk.close()
 
     def do_list(self, all: bool = False) -> ToolResult:
-        from ..gates import listing
+        from .. import gates
         from ..text import ago, parse_time
 
         desk = self.desk()
         try:
-            chosen = listing.Filter(all=all)
-            found = listing.list_gates(desk, chosen)[:MOST_LISTED]
+            chosen = gates.Filter(all=all)
+            found = gates.list_gates(desk, chosen)[:MOST_LISTED]
             rows = [
                 {
                     "id": one.id,
@@ -265,11 +265,12 @@ class GateTools:
         return ToolResult("\n".join(lines) or "Nothing waits.", {"gates": rows})
 
     def do_withdraw(self, id: str, reason: str) -> ToolResult:
-        from ..acts import reading, remarks
+        from .. import acts
+        from ..acts import remarks
 
         desk = self.desk()
         try:
-            gate = reading.open_gate(desk, id)
+            gate = acts.open_gate(desk, id)
         finally:
             desk.close()
         desk = self.desk(gate.id)
@@ -292,7 +293,7 @@ class GateTools:
             return told_error(refused)
 
     def look(self, id: str, then: Callable[[Desk, Gate], Gate]) -> ToolResult:
-        from ..acts.reading import find_gate
+        from ..acts import find_gate
         from ..policy.permit import check_heard
 
         desk = self.desk()
@@ -309,7 +310,7 @@ class GateTools:
 
     def form(self, id: str) -> tuple[str, Json] | None:
         """What a person at the client is shown, once for a gate, and the form; None for what no form can ask."""
-        from ..acts.reading import find_gate
+        from ..acts import find_gate
         from ..render.letter import opening
         from ..text import neutral
 
@@ -340,7 +341,8 @@ class GateTools:
             return told_error(refused)
 
     def take(self, id: str, values: Mapping[str, Any], client: str) -> ToolResult:
-        from ..acts import answering, reading, remarks
+        from .. import acts
+        from ..acts import answering, remarks
         from ..model.conversation import PROPOSED, Conversation
         from ..policy.permit import may_be_automatic
         from ..questions import Given
@@ -348,7 +350,7 @@ class GateTools:
 
         desk = self.desk()
         try:
-            gate = reading.open_gate(desk, id)
+            gate = acts.open_gate(desk, id)
             if gate.id not in self.shown:
                 raise BadAnswer(
                     f"nobody was shown gate {gate.id} at this client",

@@ -13,7 +13,7 @@ import pytest
 
 from gitgate.acts import remarks, sessions
 from gitgate.acts.asking import AskWishes, ask, title_of, with_nonce
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
 from gitgate.gates.recording import reload
 from gitgate.model import gate_id
@@ -21,7 +21,7 @@ from gitgate.model.gate import Question, Work
 from gitgate.questions.drafts import Draft, question
 from gitgate.record.events import dump_event
 from gitgate.store.git.refs import OPEN, Refs
-from gitgate.store.remote.remote import RefMove
+from gitgate.store.remote import RefMove
 from support.deciding import DB, GO, TEXT, asked, gate_of, say
 from support.racing import race
 from support.resuming import Clock, Seat

@@ -9,7 +9,7 @@ import pytest
 from gitgate.acts.answering import BatchFate, Manner, respond_all
 from gitgate.errors import Conflict, PushRefused
 from gitgate.exchange.syncing import sync
-from gitgate.gates.listing import Filter, list_gates
+from gitgate.gates import Filter, list_gates
 from gitgate.questions import Given
 from support.resuming import Seat
 from support.testbed.repositories import Clone

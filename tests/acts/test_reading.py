@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.acts.reading import find_gate, open_gate
+from gitgate.acts import find_gate, open_gate
 from gitgate.errors import AmbiguousGate, BrokenRecord, IllegalEvent, UnknownGate
 from gitgate.exchange.syncing import sync
 from gitgate.sharing.archiving import fold_closed

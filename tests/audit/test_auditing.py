@@ -72,7 +72,7 @@ def test_a_sound_repository_has_nothing_wrong(alone: Seat, clock: Clock) -> None
     taken_back = gate_of(alone)
     remarks.withdraw(alone.desk, taken_back, "found it")
     clock.pass_by(100)
-    from gitgate.acts.reading import find_gate
+    from gitgate.acts import find_gate
 
     states = [find_gate(alone.desk, gate.id).gate.state for gate in (late, expired, again)]
     assert states == ["answered", "expired", "awaiting"]
@@ -422,7 +422,7 @@ def test_a_branch_is_resolved(alone: Seat, clock: Clock) -> None:
     gate_of(alone, TEXT, title="Which name?")
     expired = gate_of(alone, timeout=5)
     clock.pass_by(10)
-    from gitgate.acts.reading import find_gate
+    from gitgate.acts import find_gate
 
     find_gate(alone.desk, expired.id)
     assert sorted(lines(alone, branch="main")) == [

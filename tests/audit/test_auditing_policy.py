@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.acts.reading import find_gate
+from gitgate.acts import find_gate
 from gitgate.audit import Verified
 from gitgate.audit.auditing import audit
 from gitgate.audit.policies import GRACE

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import gitgate
-from gitgate.acts.reading import find_gate
+from gitgate.acts import find_gate
 from gitgate.model.gate import Answer, Option, Question
 from gitgate.store.git.refs import OPEN
 from gitgate.store.records.records import Signature

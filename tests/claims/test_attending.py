@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gitgate.claims import claim
 from gitgate.claims.attending import TERM, Attendance, WaitLimit, hear, wait
-from gitgate.claims.claiming import claim
 from gitgate.errors import Conflict, RemoteUnreachable
 from gitgate.model.gate import Gate
 from support.resuming import Clock, Seat, claimant, stand_still
@@ -56,7 +56,7 @@ def test_while_it_waits_no_runner_takes_it(seat: Seat, clock: Clock) -> None:
 
 
 def renewed(seat: Seat, attendance: Attendance, clock: Clock) -> None:
-    from gitgate.claims.claiming import renew
+    from gitgate.claims import renew
 
     assert attendance.held is not None
     attendance.held = renew(seat.desk, attendance.held, clock)

@@ -9,8 +9,8 @@ from threading import Barrier
 
 import pytest
 
-from gitgate.claims.claiming import claim
-from gitgate.context.desk import open_desk
+from gitgate.claims import claim
+from gitgate.context import open_desk
 from gitgate.errors import Conflict
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from gitgate import claims
 from gitgate.acts.remarks import comment
-from gitgate.claims import claiming
-from gitgate.claims.claiming import BranchMoved, ClaimLost, claim, claim_outcome, finish, release, renew
+from gitgate.claims import BranchMoved, ClaimLost, claim, claim_outcome, finish, release, renew
 from gitgate.errors import Conflict, IllegalEvent, RemoteUnreachable
 from gitgate.exchange.syncing import sync
 from gitgate.gates import leases
 from gitgate.model import lease
 from gitgate.model.gate import Claim, Gate
-from gitgate.store.remote.remote import RefMove
+from gitgate.store.remote import RefMove
 from support.resuming import TERM, Clock, Seat, claimant, stand_still
 from support.testbed.repositories import Clone
 
@@ -98,7 +98,7 @@ def test_a_released_gate_is_claimed_again(seat: Seat) -> None:
 
 def test_a_claim_that_was_handed_back_is_no_attempt(seat: Seat) -> None:
     """A worker that is asked to stop does not use up anybody's attempts."""
-    gate = release(seat.desk, claim(seat.desk, answered(seat), claimant()), claiming.HANDED_BACK)
+    gate = release(seat.desk, claim(seat.desk, answered(seat), claimant()), claims.HANDED_BACK)
     assert claim(seat.desk, gate, claimant()).attempt == 1
 
 
@@ -189,7 +189,7 @@ def test_only_time_in_which_the_remote_answered_is_watched(ann: Seat, bob: Seat,
     bob.clone.git("remote", "set-url", "origin", url)
     with pytest.raises(Conflict) as refused:
         claim(bob.desk, bob.now(gate), claimant("next", monotonic=clock))
-    assert isinstance(refused.value, claiming.HeldByAnother)
+    assert isinstance(refused.value, claims.HeldByAnother)
     assert TERM / 3 <= refused.value.left <= TERM * 2 / 3
     stand_still(bob, gate, clock, TERM / 3 - 1)
     renew(ann.desk, held, clock)
@@ -301,7 +301,7 @@ def test_what_others_put_in_a_leases_place_is_no_sign_of_life(seat: Seat, place:
     stand_still(seat, gate, clock, TERM / 4)
     for number in range(2, 9):
         said = replace(held.said, beat=number, reveal="0" * 64)
-        _, forged = claiming.write_lease(seat.desk, said, held.claim)
+        _, forged = claims.write_lease(seat.desk, said, held.claim)
         seat.clone.git("push", "-q", "-f", str(place.path), f"{forged}:{LEASES}{gate.id}")
         stand_still(seat, gate, clock, TERM / 4)
         seat.clone.git("push", "-q", "-f", str(place.path), f"{held.lease}:{LEASES}{gate.id}")
@@ -311,7 +311,7 @@ def test_what_others_put_in_a_leases_place_is_no_sign_of_life(seat: Seat, place:
 def test_a_lease_that_somebody_moved_is_taken_back(seat: Seat, place: Clone) -> None:
     """Where nothing refuses it anybody may move or delete it: as long as no other claim counts, the holder goes on."""
     held = claim(seat.desk, answered(seat), claimant())
-    _, forged = claiming.write_lease(seat.desk, replace(held.said, nonce="other", beat=7), held.claim)
+    _, forged = claims.write_lease(seat.desk, replace(held.said, nonce="other", beat=7), held.claim)
     seat.clone.git("push", "-q", "-f", str(place.path), f"{forged}:{LEASES}{held.gate.id}")
     held = renew(seat.desk, held)
     assert place.refs()[LEASES + held.gate.id] == held.lease

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
+from gitgate import claims
 from gitgate.acts.asking import ask
 from gitgate.acts.remarks import comment
-from gitgate.claims import claiming
+from gitgate.claims import ClaimLost, claim, claim_outcome, finish, renew
 from gitgate.claims.attending import RENEW_EVERY, TERM, Attendance, hear
-from gitgate.claims.claiming import ClaimLost, claim, claim_outcome, finish, renew
 from gitgate.context import machine
 from gitgate.errors import Conflict, IllegalEvent, LostRace, PushRefused
 from gitgate.exchange.syncing import sync
@@ -157,7 +157,7 @@ def test_an_outcome_on_a_gate_that_never_stands_still(
     ann: Seat, bob: Seat, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is given up on after some tries, and the claim is still held."""
-    monkeypatch.setattr(claiming, "TRIES", 2)
+    monkeypatch.setattr(claims, "TRIES", 2)
     held = claim(ann.desk, answered(ann), claimant())
     sync(bob.desk)
     pester: list[Callable[[], object]] = [lambda: remark(bob, held.gate, push=True)]

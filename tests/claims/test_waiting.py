@@ -119,7 +119,7 @@ def test_a_late_word_does_not_confuse_what_is_told(ann: Seat, bob: Seat, clock: 
     sync(bob.desk)
     say(bob, gate, who=BOB, push=False)
     clock.pass_by(60)
-    from gitgate.acts.reading import find_gate
+    from gitgate.acts import find_gate
 
     find_gate(ann.desk, gate.id)
     sync(ann.desk)

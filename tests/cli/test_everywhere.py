@@ -20,7 +20,7 @@ import pytest
 from gitgate.audit import Verified
 from gitgate.audit.auditing import check_orphans
 from gitgate.cli import exits
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from support.everywhere import CELLS, NONE, PLACES, Place, homeless
 from support.testbed.command import COMMAND, Command, Outcome
 from support.testbed.repositories import Clone

@@ -70,7 +70,7 @@ def test_verbose_has_title_context_and_options(cli: Command, ask: Ask) -> None:
 def test_archived_gates_are_in_the_list_of_all(cli: Command, repo: Clone, ask: Ask) -> None:
     """Folded away they are last, and known as archived."""
     from gitgate.config import environment
-    from gitgate.context.desk import open_desk
+    from gitgate.context import open_desk
     from gitgate.sharing.archiving import fold_closed
 
     gate, waits = ask("Old?"), ask("New?")

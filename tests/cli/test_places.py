@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.store.git.repository import not_a_repository
+from gitgate.store.git import not_a_repository
 from support.servers import HttpServer, SshServer, free_port
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, run_git

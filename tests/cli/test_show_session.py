@@ -10,8 +10,8 @@ from xml.dom import minidom
 import pytest
 
 import gitgate
+from gitgate.acts import open_gate
 from gitgate.acts.answering import Manner, respond
-from gitgate.acts.reading import open_gate
 from gitgate.acts.remarks import stop
 from gitgate.api.terms import open_desk
 from gitgate.model.conversation import Conversation

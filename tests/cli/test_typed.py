@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.document import codec
-from gitgate.policy.rules import parse_policy
+from gitgate.policy import parse_policy
 from support.readme import README, dialogue, fenced
 from support.testbed.command import COMMAND, Command
 from support.testbed.repositories import Clone

@@ -170,8 +170,8 @@ def test_a_forge(copy: PackageCopy, bare: Clone, repo: Clone) -> None:
 EVENT_SCRIPT = """
 import os
 from pathlib import Path
-from gitgate.acts.reading import open_gate
-from gitgate.context.desk import open_desk
+from gitgate.acts import open_gate
+from gitgate.context import open_desk
 from gitgate.gates.recording import record
 from gitgate.errors import IllegalEvent
 from gitgate.model.gate import Remark
@@ -216,7 +216,7 @@ def test_an_exit_code(copy: PackageCopy, repo: Clone) -> None:
     row = '    Meaning(77, "whoever should answer is asleep", "tired"),\n'
     copy.put("cli/exits.py", row, before="    Meaning(BUG,")
     raised = '    from ..errors import TooTired\n    raise TooTired("it is late", hint="git gate list")\n'
-    copy.put("acts/reading.py", raised, before="    try:\n        gate, tip = find_tip")
+    copy.put("acts/__init__.py", raised, before="    try:\n        gate, tip = find_tip")
     said = copy("show", "abcd", cwd=repo.path, code=77)
     assert said.err == "git gate: it is late\n  git gate list\n"
     assert copy("show", "abcd", "--json", cwd=repo.path, code=77).json["error"]["code"] == "too_tired"
@@ -236,7 +236,7 @@ def documented(copy: PackageCopy, block: str, repo: Clone) -> str:
 READ_NAPS = """
 import os
 from pathlib import Path
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.errors import GateError
 
 desk = open_desk(Path.cwd(), os.environ)

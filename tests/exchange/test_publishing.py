@@ -12,15 +12,15 @@ import pytest
 from gitgate.acts.asking import AskWishes, ask
 from gitgate.acts.remarks import comment
 from gitgate.acts.reporting import events_of_all, gate_status, overall_status, roster
-from gitgate.claims.claiming import claim
+from gitgate.claims import claim
 from gitgate.context.machine import Presence, note_presence, presence_file
 from gitgate.errors import AmbiguousGate, Failure, PushRefused
 from gitgate.exchange import merging, publishing
 from gitgate.exchange.publishing import publish
 from gitgate.exchange.syncing import sync
+from gitgate.gates import Filter, list_gates
 from gitgate.gates.history import archived_gates, load_archived
 from gitgate.gates.leases import stalled
-from gitgate.gates.listing import Filter, list_gates
 from gitgate.model.gate import Gate, Question
 from gitgate.policy.ruling import marks
 from gitgate.questions.drafts import Draft

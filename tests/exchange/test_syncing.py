@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.acts import remarks
+from gitgate.acts import find_gate, open_gate, remarks
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes, ask
-from gitgate.acts.reading import find_gate, open_gate
-from gitgate.context.desk import Desk, open_desk
+from gitgate.context import Desk, open_desk
 from gitgate.errors import Conflict, Failure, IllegalEvent, RemoteUnreachable
 from gitgate.exchange.publishing import publish
 from gitgate.exchange.syncing import sync

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.errors import NotAllowed
 from gitgate.flows.journal import begin_run
 from gitgate.flows.program import flow_of

@@ -15,13 +15,13 @@ import pytest
 
 import gitgate
 from gitgate import testing
-from gitgate.acts.reading import find_gate
+from gitgate.acts import find_gate
 from gitgate.flows import journal, program
 from gitgate.flows.engine import need_engine
 from gitgate.flows.journal import HeldRun, load_run
+from gitgate.store.git import Git
 from gitgate.store.git.refs import Refs
-from gitgate.store.git.repository import Git
-from gitgate.store.remote.remote import RefMove
+from gitgate.store.remote import RefMove
 from gitgate.store.work import merging
 from gitgate.store.work.restore import open_worktree
 from gitgate.testing import Crash, Stage

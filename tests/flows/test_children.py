@@ -14,17 +14,17 @@ import pytest
 
 import gitgate
 from gitgate import testing
-from gitgate.acts.reading import find_gate
-from gitgate.claims.claiming import ClaimLost
-from gitgate.context.desk import Desk, open_desk
+from gitgate.acts import find_gate
+from gitgate.claims import ClaimLost
+from gitgate.context import Desk, open_desk
 from gitgate.errors import Usage
 from gitgate.flows import program
 from gitgate.flows.engine import current
 from gitgate.flows.journal import load_run, stop_run
 from gitgate.flows.program import FlowFunction
 from gitgate.record.runs import Run
+from gitgate.store.git import Git
 from gitgate.store.git.refs import RUNS
-from gitgate.store.git.repository import Git
 from support import PATIENCE
 from support.flowing import Actors, FlowBench, killed_command, was_killed
 from support.resuming import until

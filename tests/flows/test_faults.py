@@ -28,7 +28,7 @@ from gitgate.flows.terms import Branch
 from gitgate.record.runs import Run
 from gitgate.store.git.objects import PlumbingObjects
 from gitgate.store.git.refs import Refs
-from gitgate.store.remote.remote import RefMove
+from gitgate.store.remote import RefMove
 from gitgate.testing import Crash
 from support.flowing import DEAD, Actors, FlowBench, die
 

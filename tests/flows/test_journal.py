@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context.desk import Desk, open_desk
+from gitgate.context import Desk, open_desk
 from gitgate.errors import AmbiguousGate, BadDocument, BrokenRecord, Conflict, IllegalEvent, UnknownGate
 from gitgate.exchange.syncing import bring_home
 from gitgate.flows import journal
@@ -29,7 +29,7 @@ from gitgate.record.runs import MOST_EVENTS, NEEDED, Run, RunEvent, dump_run_eve
 from gitgate.store.git.objects import BLOB, REGULAR, TreeEntry
 from gitgate.store.records.journal import Journals
 from gitgate.store.records.records import Signature
-from gitgate.store.remote.remote import RefMove
+from gitgate.store.remote import RefMove
 from support import PATIENCE
 from support.testbed.repositories import Clone
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gitgate.cli.jobs.steps import ROBOT
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.context.machine import find_presence
 from support.flowing import Actors
 from support.resuming import until

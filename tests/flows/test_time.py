@@ -13,11 +13,11 @@ import pytest
 
 import gitgate
 from gitgate import testing
-from gitgate.context.desk import Desk, open_desk
+from gitgate.context import Desk, open_desk
 from gitgate.errors import Conflict, GateError, Usage
 from gitgate.flows.checking import RunWatch
 from gitgate.flows.journal import find_run, signal_run
-from gitgate.gates.listing import due_runs
+from gitgate.gates import due_runs
 from support.flowing import FlowBench
 from support.testbed.command import Command
 from support.testbed.repositories import Clone

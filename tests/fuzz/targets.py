@@ -7,22 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from gitgate.agents import copilot, gemini, opencode
+from gitgate.agents import claude, copilot, gemini, opencode
 from gitgate.agents.agent import clean_lines
-from gitgate.agents.claude import adapter, transcript
+from gitgate.agents.claude import transcript
 from gitgate.document import codec
 from gitgate.errors import GateError
 from gitgate.exchange import entering
 from gitgate.model import lease, people
 from gitgate.model.gate import Answer, Asker, Entry, Gate, Opened, Option, Question, Work
-from gitgate.policy import ruling
-from gitgate.policy.rules import parse_policy
+from gitgate.policy import parse_policy, ruling
 from gitgate.questions import Given, answers, calls, drafts, forms, signals, unique
 from gitgate.questions import calls as rules
 from gitgate.record import events as documents
 from gitgate.sharing import pushers
+from gitgate.store import work
 from gitgate.store.git import objects
-from gitgate.store.work import saved
 from gitgate.surfaces.agent_hooks import tools as hook_event
 from gitgate.surfaces.forge import comment
 from gitgate.surfaces.forge import reply as replies
@@ -171,7 +170,7 @@ def record(data: bytes) -> None:
     """What a push brings: a commit, a tree, and what is told in messages."""
     text = data.decode("utf-8", "replace")
     lease.parse_lease(text)
-    saved.parse_aside(text)
+    work.parse_aside(text)
     said = {key: value for key, value in (people.parse_trailers(text) or {}).items() if value.split()}
     if said:
         again = people.parse_trailers(people.trailer_message("x", list(said.items())))
@@ -241,8 +240,8 @@ def session(data: bytes) -> None:
     clean_lines(data, {"PASSPHRASE": "hunter2-and-more"})
     for read in (copilot.read_copilot_events, gemini.read_gemini_events, opencode.read_opencode_events):
         read(data)
-    adapter.last_result(data)
-    adapter.unanswered(data)
+    claude.last_result(data)
+    claude.unanswered(data)
 
 
 def words(data: bytes) -> None:

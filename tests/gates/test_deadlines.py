@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from gitgate.acts import remarks
-from gitgate.acts.reading import find_gate
+from gitgate.acts import find_gate, remarks
 from gitgate.errors import GateError
-from gitgate.gates import recording
-from gitgate.gates.listing import Filter, list_gates
+from gitgate.gates import Filter, list_gates, recording
 from gitgate.gates.recording import act, append, past_due
 from gitgate.model.gate import Edit, Gate
 from gitgate.store.git.refs import OPEN
@@ -255,7 +253,7 @@ def test_an_answer_that_came_first_stands(alone: Seat, clock: Clock) -> None:
 
 
 LOOK = """
-from gitgate.acts.reading import find_gate
+from gitgate.acts import find_gate
 print(find_gate(desk, sys.argv[3]).gate.state)
 """
 

@@ -9,7 +9,7 @@ import pytest
 from gitgate.acts import remarks
 from gitgate.context.targets import never_synced, summaries
 from gitgate.exchange.syncing import sync
-from gitgate.gates.listing import Filter, archived, by_branch, is_meant_for, list_gates, settled_summary
+from gitgate.gates import Filter, archived, by_branch, is_meant_for, list_gates, settled_summary
 from gitgate.model.gate import Question
 from gitgate.record import Summary
 from gitgate.sharing.archiving import fold_closed

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from gitgate.context.desk import Desk
+from gitgate.context import Desk
 from gitgate.errors import IllegalEvent, LostRace, RefLocked, UnknownGate
 from gitgate.gates.recording import MOST_LOCKED, append, record, reload
 from gitgate.model.gate import Event, Gate
 from gitgate.store.git.refs import OPEN, Refs
 from gitgate.store.records.records import NOBODY
-from gitgate.store.remote.remote import RefMove
+from gitgate.store.remote import RefMove
 from support.deciding import gate_of, say
 from support.histories import ADA, remark
 from support.racing import race

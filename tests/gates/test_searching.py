@@ -13,7 +13,7 @@ import pytest
 import gitgate
 from gitgate.acts import remarks
 from gitgate.acts.answering import Manner, respond
-from gitgate.context.desk import Desk
+from gitgate.context import Desk
 from gitgate.context.targets import find_tip
 from gitgate.errors import Usage
 from gitgate.gates import searching

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from gitgate.acts.asking import ask
 from gitgate.acts.reporting import gate_status
-from gitgate.claims.claiming import claim, renew
+from gitgate.claims import claim, renew
 from gitgate.context.targets import summaries
 from gitgate.exchange.syncing import sync
+from gitgate.gates import Filter, list_gates
 from gitgate.gates.agency import note_inability
 from gitgate.gates.leases import look_at_leases, sightings
-from gitgate.gates.listing import Filter, list_gates
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft

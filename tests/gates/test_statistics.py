@@ -101,7 +101,7 @@ def test_yes_no_late_and_expired(alone: Seat, clock: Clock) -> None:
     ).gate
     asked(alone, timeout=60)
     clock.pass_by(61)
-    from gitgate.gates.listing import Filter, list_gates
+    from gitgate.gates import Filter, list_gates
 
     list_gates(alone.desk, Filter())
     whole = of(alone).whole

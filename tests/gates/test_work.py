@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.acts.asking import AskWishes, ask
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.errors import Failure
 from gitgate.exchange.syncing import sync
 from gitgate.gates.work import beside, bring_work, diff_of, worktrees

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.document import codec
-from gitgate.policy.rules import Policy, parse_policy
+from gitgate.policy import Policy, parse_policy
 from gitgate.policy.ruling import Who, cautions, people_behind
 
 PEOPLE = """

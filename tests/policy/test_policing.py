@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 import gitgate
-from gitgate.acts import remarks
+from gitgate.acts import find_gate, remarks
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes
-from gitgate.acts.reading import find_gate
 from gitgate.audit.auditing import audit
+from gitgate.claims import claim
 from gitgate.claims.attending import WaitLimit, wait
-from gitgate.claims.claiming import claim
 from gitgate.errors import BrokenPolicy, NotAllowed
 from gitgate.exchange.syncing import sync
 from gitgate.gates import agency

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gitgate.document import codec
 from gitgate.errors import BadDocument
-from gitgate.policy.rules import Policy, fingerprint, parse_policy
+from gitgate.policy import Policy, fingerprint, parse_policy
 from gitgate.policy.ruling import RulingCase, SaidHow, Who, may_default, needed, rule_on
 
 ADA, BOB, EVE = "Ada <ada@example.org>", "Bob <bob@example.org>", "Eve <eve@example.org>"

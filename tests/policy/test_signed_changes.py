@@ -12,7 +12,7 @@ from gitgate.acts.asking import AskWishes
 from gitgate.errors import Failure, GateError, GitFailed, NotAllowed, PushRefused
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Edit, Gate
-from gitgate.policy.rules import Book, load_book
+from gitgate.policy import Book, load_book
 from gitgate.sharing.pushers import Actor, Doorkeeper
 from gitgate.store.git.refs import ASIDE, OPEN
 from gitgate.store.records.records import Signature

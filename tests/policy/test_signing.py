@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.audit.auditing import audit
-from gitgate.claims.claiming import claim
+from gitgate.claims import claim
 from gitgate.errors import NotAllowed
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Answer, Gate, Remark

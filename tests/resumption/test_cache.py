@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.errors import Failure, UnsafeRemote, Usage, tells_of_full_disk
 from gitgate.resumption import cache
 from gitgate.resumption.cache import IN_USE, TIDY_EVERY, USED, CacheTerms, caches, open_cache, tidy_cache

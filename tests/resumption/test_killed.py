@@ -37,15 +37,15 @@ with mock.patch.object(owner, name, killed):
     sys.exit(main(["resume", sys.argv[4]]))
 """
 STEPS = {
-    "before the claim": ("gitgate.claims.claiming", "move", "before"),
-    "claimed": ("gitgate.claims.claiming", "move", "after"),
-    "the claim not yet known here": ("gitgate.claims.claiming", "follow", "before"),
+    "before the claim": ("gitgate.claims", "move", "before"),
+    "claimed": ("gitgate.claims", "move", "after"),
+    "the claim not yet known here": ("gitgate.claims", "follow", "before"),
     "the place made": ("gitgate.resumption.place", "with_branch_news", "before"),
     "about to start": ("gitgate.agents.process", "begin", "before"),
     "started": ("gitgate.agents.process", "begin", "after"),
     "finished, not recorded": ("gitgate.resumption.delivery", "gather", "before"),
     "commits made, not recorded": ("gitgate.resumption.delivery", "gather", "after"),
-    "recorded, not known here": ("gitgate.claims.claiming", "follow", "before"),
+    "recorded, not known here": ("gitgate.claims", "follow", "before"),
     "recorded, not cleaned up": ("gitgate.resumption.delivery", "clean_up", "before"),
 }
 STARTED_TWICE = {"started"}

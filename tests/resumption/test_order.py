@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gitgate.agents.agent import AgentSettings
-from gitgate.context import machine
-from gitgate.context.desk import open_desk
+from gitgate.context import machine, open_desk
 from gitgate.resumption.place import flags_before
 from support.testbed.repositories import Clone
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context.desk import machine_settings
+from gitgate.context import machine_settings
 from gitgate.resumption.cache import CacheTerms, open_cache
 from gitgate.runners.celery import EXPIRES, SWEEP, TASK, make_app
 from support import PATIENCE
@@ -370,7 +370,7 @@ def test_a_worker_that_is_cut_off_ends_its_agent_and_comes_back(
 
 SWEEPS = """
 import os
-from gitgate.context.desk import machine_settings
+from gitgate.context import machine_settings
 from gitgate.runners.celery import SWEEP, make_app
 
 make_app(machine_settings(os.environ)).send_task(SWEEP, queue="gitgate")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.claims.claiming import claim, release
+from gitgate.claims import claim, release
 from gitgate.exchange.syncing import sync
 from gitgate.resumption.pool import pause_left
 from support import PATIENCE

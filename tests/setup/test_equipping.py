@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gitgate.agents.claude.adapter import Claude
-from gitgate.context.desk import Desk, open_desk
+from gitgate.agents.claude import Claude
+from gitgate.context import Desk, open_desk
 from gitgate.errors import Failure, Usage
 from gitgate.setup.claude import equipped, permissions_of
 from support.testbed.repositories import Clone

@@ -328,7 +328,7 @@ import os, sys
 from dataclasses import replace
 from pathlib import Path
 from gitgate.context import machine
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 desk = open_desk(Path.cwd(), dict(os.environ))
 known = next(machine.everyone_here(desk))
 for number in range(300):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gitgate.audit.auditing import audit
-from gitgate.context.desk import Desk
+from gitgate.context import Desk
 from gitgate.errors import IllegalEvent
 from gitgate.exchange.syncing import sync
 from gitgate.flows.journal import HeldRun, begin_run, find_run, take_run

@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from gitgate.acts.reading import find_gate
+from gitgate.acts import find_gate
 from gitgate.acts.remarks import stop
 from gitgate.audit.auditing import audit
-from gitgate.claims.claiming import claim, claim_outcome, finish
+from gitgate.claims import claim, claim_outcome, finish
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate
 from gitgate.sharing.archiving import fold_closed

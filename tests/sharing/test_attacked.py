@@ -9,7 +9,7 @@ import pytest
 
 from gitgate.errors import NotAllowed
 from gitgate.store.git.signatures import GOOD, verify
-from gitgate.store.work.saved import touched
+from gitgate.store.work import touched
 from support.deciding import gate_of, say
 from support.resuming import Seat
 from support.signing import make_key, publish_policy

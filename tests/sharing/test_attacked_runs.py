@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.context.desk import Desk, open_desk
+from gitgate.context import Desk, open_desk
 from gitgate.flows.journal import HeldRun, begin_run
 from gitgate.record.runs import MOST_SPARE, Run, RunEvent, dump_run_event, fold_run, path_of
 from gitgate.sharing import lease_rules

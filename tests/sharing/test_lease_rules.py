@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from gitgate.claims import claiming
+from gitgate import claims
+from gitgate.claims import HeldClaim, claim, claim_outcome, finish, renew
 from gitgate.claims.attending import Attendance, hear
-from gitgate.claims.claiming import HeldClaim, claim, claim_outcome, finish, renew
 from gitgate.context.machine import boot_id
 from gitgate.errors import Conflict, PushRefused
 from gitgate.exchange.syncing import sync
@@ -62,7 +62,7 @@ def refused(seat: Seat, *specs: str) -> str:
 
 
 def forge(seat: Seat, held: HeldClaim, said: Lease) -> str:
-    return claiming.write_lease(seat.desk, said, held.claim)[1]
+    return claims.write_lease(seat.desk, said, held.claim)[1]
 
 
 def unmoved(server: Clone, held: HeldClaim, seconds: float) -> None:
@@ -149,7 +149,7 @@ def take_over(seat: Seat, gate: Gate, name: str = "eve") -> tuple[HeldClaim, lis
     """A claim on top of the one that counts, whatever was watched, with its lease."""
     desk = seat.desk
     now = seat.now(gate)
-    held, moves = claiming.compose_claim(desk, now, claimant(name), ("origin", now.tip), None)
+    held, moves = claims.compose_claim(desk, now, claimant(name), ("origin", now.tip), None)
     return held, [f"{move.new}:{move.ref}" for move in moves]
 
 
@@ -162,7 +162,7 @@ def test_a_claim_before_the_lease_has_lapsed(ann: Seat, eve: Seat, server: Clone
         held = renew(ann.desk, held)
     unmoved(server, held, 61)
     eve.clone.git("push", "-q", "-f", "origin", *take_over(eve, held.gate)[1])
-    with pytest.raises((claiming.ClaimLost, Conflict)):
+    with pytest.raises((claims.ClaimLost, Conflict)):
         renew(ann.desk, held)
 
 
@@ -220,8 +220,8 @@ def test_a_claim_of_an_older_version(ann: Seat, server: Clone) -> None:
     by = Signature(NOBODY, desk.at)
     claimed = desk.records.write_event(gate, "claimed", event, by)
     said = Lease(gate.id, "old", "host", "n" * 24, 60, 0, desk.now, desk.now)
-    _, first = claiming.write_lease(desk, said, claimed.tip)
-    _, second = claiming.write_lease(desk, replace(said, beat=1), claimed.tip)
+    _, first = claims.write_lease(desk, said, claimed.tip)
+    _, second = claims.write_lease(desk, replace(said, beat=1), claimed.tip)
     ann.clone.git("push", "-q", "origin", f"{claimed.tip}:{OPEN}{gate.id}", f"{first}:{LEASES}{gate.id}")
     ann.clone.git("push", "-q", "-f", "origin", f"{second}:{LEASES}{gate.id}")
     over = desk.records.write_event(claimed, "outcome", Outcome(desk.now, claimed.tip, "resumed"), by)
@@ -241,7 +241,7 @@ def test_a_waiters_lease(ann: Seat, eve: Seat, server: Clone) -> None:
     assert held is not None
     sync(eve.desk)
     again = renew(ann.desk, held)
-    _, forged = claiming.write_lease(eve.desk, replace(again.said, beat=2, term=1), gate.tip, held.chain)
+    _, forged = claims.write_lease(eve.desk, replace(again.said, beat=2, term=1), gate.tip, held.chain)
     eve.clone.git("fetch", "-q", "origin", f"{LEASES}{gate.id}:refs/seen/lease")
     assert "only its holder moves a lease" in refused(eve, f"{forged}:{LEASES}{gate.id}")
     assert "the lease is its waiter's" in refused(eve, f":{LEASES}{gate.id}")

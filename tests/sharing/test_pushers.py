@@ -12,7 +12,7 @@ import pytest
 
 from gitgate.acts import remarks
 from gitgate.acts.asking import AskWishes
-from gitgate.claims.claiming import claim
+from gitgate.claims import claim
 from gitgate.errors import PushRefused
 from gitgate.gates.recording import act
 from gitgate.model.gate import Answer, Gate, Option, Question, Remark

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.acts.answering import Manner, respond
-from gitgate.claims.claiming import claim
+from gitgate.claims import claim
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload
 from gitgate.questions import Given

@@ -18,8 +18,8 @@ from gitgate.errors import Conflict, NotAllowed
 from gitgate.exchange import entering
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate, Remark
+from gitgate.policy import load_book
 from gitgate.policy.permit import check_told
-from gitgate.policy.rules import load_book
 from gitgate.record import message
 from gitgate.sharing.pushers import Actor, Doorkeeper
 from gitgate.sharing.receiving import refusals

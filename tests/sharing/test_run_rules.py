@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gitgate.context.desk import Desk
+from gitgate.context import Desk
 from gitgate.errors import PushRefused
 from gitgate.flows.journal import HeldRun, begin_run, load_run, stop_run, take_run
 from gitgate.model.lease import end_of

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from gitgate.claims import claiming
-from gitgate.claims.claiming import HeldClaim, claim_outcome
+from gitgate import claims as claiming
+from gitgate.claims import HeldClaim, claim_outcome
 from gitgate.errors import GateError
 from gitgate.exchange.syncing import sync
 from gitgate.gates.leases import read_sighting
@@ -23,7 +23,7 @@ from gitgate.model import lease as leases
 from gitgate.model.gate import Claim, Gate, Outcome
 from gitgate.store.git.refs import LEASES, OPEN
 from gitgate.store.records.records import NOBODY, Signature
-from gitgate.store.remote.remote import RefMove
+from gitgate.store.remote import RefMove
 from support.resuming import Seat, claimant
 from support.testbed.command import Command
 from support.testbed.repositories import Clone

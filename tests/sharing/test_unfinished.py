@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gitgate.audit.auditing import audit
-from gitgate.claims.claiming import HeldClaim, claim, claim_outcome, finish
+from gitgate.claims import HeldClaim, claim, claim_outcome, finish
 from gitgate.errors import GateError
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate
-from gitgate.store.remote.remote import RefMove
+from gitgate.store.remote import RefMove
 from support import PATIENCE
 from support.resuming import Seat, claimant
 from support.testbed.command import Command

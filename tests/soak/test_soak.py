@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context.desk import machine_settings, open_desk
+from gitgate.context import machine_settings, open_desk
 from gitgate.context.targets import summaries
 from gitgate.errors import GateError
 from gitgate.runners.celery import SWEEP, TASK, make_app

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from gitgate.store.git.repository import Repository
+from gitgate.store.git import Repository
 from gitgate.store.work.restore import Worktree, open_worktree
 from gitgate.store.work.snapshot import Snapshot, take
 from support.testbed.repositories import Clone, run_git

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from gitgate.store.git import repository
+from gitgate.store import git
 from gitgate.store.records.archive import archived
 from gitgate.store.records.closing import Closed, fold, settle
 from gitgate.store.records.records import Signature
-from gitgate.store.remote import wire
+from gitgate.store.remote import RefMove, wire
 from gitgate.store.remote.fetch import fetch
 from gitgate.store.remote.push import push
-from gitgate.store.remote.remote import RefMove
 from support import PATIENCE
 from support.sharing import OPEN, Place, answered, late_files, name, open_gates
 from support.testbed.repositories import Clone
@@ -47,7 +46,7 @@ def killed_at(step: int, *, after: bool) -> Iterator[list[int]]:
         return run
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repository.Git, "run", wrap(repository.Git.run, lambda _git: None))
+        patch.setattr(git.Git, "run", wrap(git.Git.run, lambda _git: None))
         patch.setattr(
             wire.GitConversation,
             "__init__",

@@ -10,9 +10,9 @@ from gitgate.errors import RemoteUnreachable
 from gitgate.store.records.archive import archived, listing
 from gitgate.store.records.closing import Closed, fold, settle
 from gitgate.store.records.records import Signature
+from gitgate.store.remote import RefMove
 from gitgate.store.remote.fetch import fetch, fetch_refs
 from gitgate.store.remote.push import push, push_gates
-from gitgate.store.remote.remote import RefMove
 from support.sharing import OPEN, Place, answered, hook, late_files, name, open_gates, start_closers
 from support.testbed.repositories import Clone
 

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context import targets
-from gitgate.context.desk import open_desk
+from gitgate import gates as listing
+from gitgate.context import open_desk, targets
 from gitgate.context.targets import all_summaries, how_many, summaries
-from gitgate.gates import history, listing
-from gitgate.gates.listing import Filter
+from gitgate.gates import Filter, history
 from gitgate.model.gate import Gate
 from gitgate.record import Summary
 from gitgate.sharing.archiving import fold_closed

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import BrokenRecord, Failure
-from gitgate.store.git import objects, repository
+from gitgate.store import git as repository
+from gitgate.store.git import objects
 from gitgate.store.git.objects import (
     BLOB,
     COMMIT,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.store.git import own_folder
 from gitgate.store.git.objects import BLOB, LibraryObjects
 from gitgate.store.git.permissions import Sharing, folder_misfits, foreign, narrowed, private_folder, sharing
-from gitgate.store.git.repository import own_folder
 from support.testbed.repositories import Clone, make_bare, run_git
 
 VALUES = ["group", "true", "1", "all", "2", "everybody", "umask", "0", "false", "0640", "0660", "0600", ""]

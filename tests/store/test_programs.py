@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Failure, GitFailed, LostRace, Usage
+from gitgate.store import work
+from gitgate.store.git import Git
 from gitgate.store.git.commits import add_trailers, conflicts, known_tips, load_raw, made_since, move_head
 from gitgate.store.git.programs import edit_file, editor_of, open_folder, page
-from gitgate.store.git.repository import Git
 from gitgate.store.remote.fetch import branch_ref, fetch_branch, fetch_refs
-from gitgate.store.work import saved
-from gitgate.store.work.saved import touched
+from gitgate.store.work import touched
 from support.testbed.repositories import Clone, make_bare, run_git
 
 NOWHERE = {"PATH": "/no/such/place"}
@@ -191,7 +191,7 @@ def test_names_that_no_gate_has(repo: Clone, name: str) -> None:
 def test_work_that_cannot_be_restored_is_not_told_as_work_that_cannot_be_saved() -> None:
     """Whoever restores has nothing to ask again."""
     failed = GitFailed("git worktree add failed", stderr="fatal: no space left on device")
-    restoring, saving = saved.missing_or_failed(failed), saved.work_failed(failed)
+    restoring, saving = work.missing_or_failed(failed), work.work_failed(failed)
     assert (restoring.message, restoring.hint) == (
         "the work cannot be restored here: fatal: no space left on device",
         "mend that, and try again",

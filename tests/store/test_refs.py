@@ -12,7 +12,7 @@ import pytest
 
 from gitgate.errors import GitFailed, LostRace, RefLocked
 from gitgate.store.git.refs import OPEN, Refs
-from gitgate.store.remote.remote import RefMove
+from gitgate.store.remote import RefMove
 from support.testbed.repositories import Clone
 
 A, B, C = (f"{OPEN}{letter * 10}" for letter in "abc")
@@ -145,8 +145,8 @@ import os, sys
 from pathlib import Path
 from gitgate.errors import LostRace
 from gitgate.store.git.refs import Refs
-from gitgate.store.remote.remote import RefMove
-from gitgate.store.git.repository import discover
+from gitgate.store.remote import RefMove
+from gitgate.store.git import discover
 
 refs = Refs(discover(Path(sys.argv[1]), os.environ))
 new, old = sys.argv[2], sys.argv[3] or None
@@ -388,8 +388,8 @@ def test_many_new_refs_race_with_whoever_moves_refs(refs: Refs, repo: Clone, oid
     busy = f"{OPEN}{'z' * 10}"
     code = (
         "import sys\nfrom pathlib import Path\nfrom gitgate.errors import GitFailed, LostRace\n"
-        "from gitgate.store.git.refs import Refs\nfrom gitgate.store.git.repository import discover\n"
-        "from gitgate.store.remote.remote import RefMove\nimport os\n"
+        "from gitgate.store.git.refs import Refs\nfrom gitgate.store.git import discover\n"
+        "from gitgate.store.remote import RefMove\nimport os\n"
         "refs = Refs(discover(Path('.'), os.environ))\noid, *names = sys.argv[1:]\n"
         "try:\n    refs.update([RefMove(name, oid, None) for name in names])\n    print('made')\n"
         "except (LostRace, GitFailed):\n    print('lost')\n"

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import RemoteUnreachable, UnsafeRemote, Usage
-from gitgate.store.remote.push import batches
-from gitgate.store.remote.remote import (
+from gitgate.store.remote import (
     RefMove,
     choose_remote,
     overwrites_gates,
@@ -18,6 +17,7 @@ from gitgate.store.remote.remote import (
     validate_move,
     validate_remote,
 )
+from gitgate.store.remote.push import batches
 from support.testbed.repositories import Clone
 
 OID = "1" * 40

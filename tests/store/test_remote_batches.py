@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from gitgate.errors import PushRefused, RemoteUnreachable
-from gitgate.store.git.repository import Repository
+from gitgate.store.git import Repository
+from gitgate.store.remote import RefFate, RefMove
 from gitgate.store.remote import push as pushing
 from gitgate.store.remote.fetch import fetch
 from gitgate.store.remote.push import MOST_OWN, MOST_REFS, most_refs, push, push_gates
-from gitgate.store.remote.remote import RefFate, RefMove
 from support.sharing import OPEN, Place, hook, name, open_gates, opening, reasons, record
 from support.testbed.repositories import Clone
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Usage
+from gitgate.store.remote import Fetched, RefFate, RefMove
 from gitgate.store.remote.fetch import begin_fetch, fetch, fetch_refs
 from gitgate.store.remote.push import push
-from gitgate.store.remote.remote import Fetched, RefFate, RefMove
 from support.sharing import NOBODY, OPEN, Place, hook, name, opening, reasons, record
 from support.testbed.repositories import Clone
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import RemoteUnreachable, Usage
+from gitgate.store.remote import RefFate, RefMove, validate_remote
 from gitgate.store.remote.fetch import fetch, fetch_refs
 from gitgate.store.remote.push import OPTIONS, push
-from gitgate.store.remote.remote import RefFate, RefMove, validate_remote
 from support.sharing import OPEN, Place, name, opening, record
 from support.testbed.repositories import Clone, run_git
 

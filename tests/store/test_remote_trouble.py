@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import GateError, PushRefused, RemoteUnreachable, tells_of_full_disk
+from gitgate.store.remote import RefMove
 from gitgate.store.remote.fetch import fetch, parse_ls_remote
 from gitgate.store.remote.push import push
-from gitgate.store.remote.remote import RefMove
 from gitgate.store.remote.wire import GitSpoken, explain
 from support.servers import SshServer, free_port, http_server, silent_server
 from support.sharing import OPEN, Place, hook, name, opening, reasons, record

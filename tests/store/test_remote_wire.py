@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Failure
-from gitgate.store.git.repository import Repository
-from gitgate.store.remote.remote import Remote, read_remote
+from gitgate.store.git import Repository
+from gitgate.store.remote import Remote, read_remote
 from gitgate.store.remote.wire import (
     GitConversation,
     GitSpoken,

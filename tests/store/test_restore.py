@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import WorkFailed
-from gitgate.store.git.repository import Git, GitResult
+from gitgate.store.git import Git, GitResult
 from gitgate.store.work import restore
 from gitgate.store.work.restore import diff, matches, open_worktree, remove_worktree
 from gitgate.store.work.snapshot import Snapshot

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Usage, WorkFailed
-from gitgate.store.git.repository import Git, GitResult, discover
+from gitgate.store.git import Git, GitResult, discover
 from gitgate.store.work import snapshot
 from gitgate.store.work.snapshot import take
 from store.hard_cases import AT, AUTHOR, fingerprint, reopen, snap, status

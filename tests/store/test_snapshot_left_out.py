@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.store.work.saved import path_of, printable
+from gitgate.store.work import path_of, printable
 from gitgate.store.work.snapshot import Snapshot, take
 from store.hard_cases import AT, AUTHOR, fingerprint, reopen, snap, status
 from support.testbed.repositories import Clone, make_clone, run_git
@@ -361,9 +361,9 @@ def test_a_password_beside_its_name_stays(repo: Clone) -> None:
 
 def test_rules_of_others_stand_beside_their_licence() -> None:
     """The data says whose it is and what was changed; the licence and the notice go wherever it goes."""
-    from gitgate.store.work import saved
+    from gitgate.store import work
 
-    rules = Path(saved.__file__).parent / "rules"
+    rules = Path(work.__file__).parent / "rules"
     told = (rules / "detect-secrets.txt").read_text(encoding="utf-8")
     assert "Apache" in told
     assert "Version 2.0" in (rules / "LICENSE.detect-secrets").read_text(encoding="utf-8")

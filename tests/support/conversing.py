@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.remarks import stop
-from gitgate.context.desk import Desk, open_desk
+from gitgate.context import Desk, open_desk
 from gitgate.gates.recording import reload
 from gitgate.model.conversation import Conversation
 from gitgate.model.gate import Gate

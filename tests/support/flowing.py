@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gitgate.context.desk import Desk, open_desk
+from gitgate.context import Desk, open_desk
 from gitgate.flows import program
 from gitgate.flows.endings import FlowEnding
 from gitgate.flows.journal import HeldRun, load_run, take_run

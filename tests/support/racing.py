@@ -10,7 +10,7 @@ HEAD = """
 import os, sys
 from pathlib import Path
 from gitgate.errors import GateError
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 
 desk = open_desk(Path(sys.argv[1]), os.environ)
 who = int(sys.argv[2])

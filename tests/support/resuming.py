@@ -13,8 +13,8 @@ import pytest
 
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes, ask
-from gitgate.claims.claiming import Claimant
-from gitgate.context.desk import Desk, open_desk
+from gitgate.claims import Claimant
+from gitgate.context import Desk, open_desk
 from gitgate.gates import leases
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Question

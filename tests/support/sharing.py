@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gitgate.model import gate_id
 from gitgate.store.records.archive import LATE, gate_folder, shelves
-from gitgate.store.remote.remote import RefFate, RefMove
+from gitgate.store.remote import RefFate, RefMove
 from support.testbed.repositories import Clone
 
 OPEN = "refs/hitl/open/"
@@ -107,7 +107,7 @@ import os, sys
 from pathlib import Path
 from gitgate.store.records.closing import Closed, fold
 from gitgate.store.records.records import Signature
-from gitgate.store.git.repository import discover
+from gitgate.store.git import discover
 path, remote, *pairs = sys.argv[1:]
 gates = [Closed(*pair.split("="), "2026-01") for pair in pairs]
 by = Signature("Ada <ada@example.org>", 1767323045)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.context.targets import summaries
 from gitgate.surfaces.agent_hooks import run_hook
 from support.testbed.repositories import Clone

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gitgate.store.work.saved import word_rules
+from gitgate.store.work import word_rules
 from gitgate.text.secrets import named_secret
 
 

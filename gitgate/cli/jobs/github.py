@@ -42,8 +42,8 @@ from .steps import (
 )
 
 if TYPE_CHECKING:
-    from ...claims.claiming import HeldClaim
-    from ...context.desk import Desk
+    from ...claims import HeldClaim
+    from ...context import Desk
     from ...model.gate import Gate
     from ...resumption.run import Errand, Resumed
     from ...sharing.parcel import Parcel
@@ -82,7 +82,7 @@ def claim_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
     \b
     git gate github claim 7k2f --event "$GITHUB_EVENT_PATH"
     """
-    from ...acts.reading import open_gate
+    from ...acts import open_gate
 
     desk, forge = desk_and_forge(screen)
     need_protected(screen, desk)
@@ -96,7 +96,7 @@ def claim_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
 
 
 def claim_proven(screen: Screen, desk: Desk, forge: Forge, name: str, vouched: str) -> int:
-    from ...claims.claiming import Claimant, claim, dump_held
+    from ...claims import Claimant, claim, dump_held
     from ...gates.leases import JOBS, boottime
     from ...gates.recording import reload
     from ...resumption.run import asked_before
@@ -141,8 +141,8 @@ def only_recorded(screen: Screen, desk: Desk, forge: Forge, held: HeldClaim) -> 
 
 def errand_of(screen: Screen, desk: Desk, forge: Forge) -> Errand:
     """Nothing is started by it: what came of an agent is recorded."""
-    from ...claims.claiming import Claimant
-    from ...context.desk import open_desk
+    from ...claims import Claimant
+    from ...context import open_desk
     from ...gates.leases import JOBS
     from ...resumption.run import Errand
     from ...surfaces.forge.posting import course_of
@@ -158,7 +158,7 @@ def errand_of(screen: Screen, desk: Desk, forge: Forge) -> Errand:
 
 def held_here(screen: Screen, desk: Desk, gate: str) -> tuple[HeldClaim, dict[str, object]]:
     """The claim that the job before handed on, as the remote has it."""
-    from ...claims.claiming import ClaimLost, load_held
+    from ...claims import ClaimLost, load_held
     from ...context.targets import remote_of
     from ...gates.leases import load_lease
 
@@ -193,7 +193,7 @@ def go_on_command(screen: Screen, gate_id: str) -> int:
     \b
     git gate github go-on 7k2f
     """
-    from ...claims.claiming import hand_over
+    from ...claims import hand_over
     from ...resumption.calls import pool_of
     from ...resumption.place import Course
     from ..process import stop_on_signal
@@ -366,7 +366,7 @@ def comment_command(screen: Screen, gate_id: str) -> int:
     \b
     git gate github comment 7k2f
     """
-    from ...acts.reading import find_gate
+    from ...acts import find_gate
     from ...surfaces.forge.posting import left_to_jobs, load_board, post_gate, thread_of
 
     desk, forge = desk_and_forge(screen)
@@ -420,7 +420,7 @@ def show_command(screen: Screen, gate_id: str) -> int:
     \b
     git gate github show 7k2f
     """
-    from ...acts.reading import find_gate
+    from ...acts import find_gate
     from ...gates.work import diff_of
     from ...surfaces.forge.comment import View, render
     from ...surfaces.forge.hosts.connect import KINDS, find_place
@@ -581,7 +581,7 @@ def dispatch_command(screen: Screen, gate_id: str | None) -> int:
     \b
     git gate github dispatch 7k2f
     """
-    from ...acts.reading import open_gate
+    from ...acts import open_gate
     from ...gates.agency import kept_back, stayed
     from ...surfaces.forge.proof import dispatch
 

@@ -15,7 +15,7 @@ from .. import exits
 from ..terminal.screen import Screen
 
 if TYPE_CHECKING:
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...model.gate import Gate
     from ...resumption.run import Resumed
     from ...surfaces.forge.hosts.forge import Forge
@@ -47,7 +47,7 @@ def summarise(screen: Screen, desk: Desk, forge: Forge) -> None:
     """A line a gate, on the job's own page. What somebody wrote stands in code spans, where it does nothing."""
     if not screen.env.get(SUMMARY):
         return
-    from ...gates.listing import Filter, list_gates
+    from ...gates import Filter, list_gates
     from ...surfaces.forge.words import span
 
     lines = [
@@ -67,7 +67,7 @@ def hand_on(screen: Screen, desk: Desk, gates: list[str]) -> None:
     """The gates whose agents the next job is to start, as the step's output `resume`: each in a job, and a group, of its own."""
     import json
 
-    from ...acts.reading import find_gate
+    from ...acts import find_gate
     from ...surfaces.forge.proof import may_go_on
 
     ready = [found.gate for found in (find_gate(desk, name) for name in gates) if may_go_on(desk, found.gate)]
@@ -82,7 +82,7 @@ def resume_gates(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vou
 
     refuse_unprepared(desk)
     if in_job(screen.env):
-        from ...store.git.repository import watch_config
+        from ...store.git import watch_config
 
         watch_config(desk.repo, runner_files(screen))
     with stop_on_signal() as stopping:
@@ -147,7 +147,7 @@ def refuse_unprepared(desk: Desk) -> None:
 
 def show_all(screen: Screen, desk: Desk, forge: Forge, done: Resumed) -> None:
     """What came of it, on the gate's comment; and what the agent asks next, which had no login to push it."""
-    from ...acts.reading import find_gate
+    from ...acts import find_gate
     from ...context.targets import remote_of, summaries
     from ...exchange.syncing import sync
     from ...surfaces.forge.posting import bring_up_to_date, load_board, thread_of
@@ -209,7 +209,7 @@ def refuse_other_requesters(desk: Desk, logins: Sequence[str]) -> None:
 
 def need_protected(screen: Screen, desk: Desk) -> None:
     """In a job nobody's answer counts, and nobody is started, where it is not certain which branch has the policy."""
-    from ...policy.rules import policy_remote, protected_refs
+    from ...policy import policy_remote, protected_refs
     from ...setup.claude import in_job
     from ...store.git.objects import protected_tip
 
@@ -233,7 +233,7 @@ def undisturbed(screen: Screen, desk: Desk) -> Iterator[None]:
     if not in_job(screen.env):
         yield
         return
-    from ...store.git.repository import keep_config, put_back
+    from ...store.git import keep_config, put_back
 
     kept = keep_config(desk.repo, runner_files(screen))
     try:
@@ -250,7 +250,7 @@ def runner_files(screen: Screen) -> list[Path]:
 
 def refuse_altered(screen: Screen, desk: Desk) -> None:
     """The agent's step was cut off, or found another way: what it left is not used to send a token anywhere."""
-    from ...store.git.repository import altered, config_digest
+    from ...store.git import altered, config_digest
 
     expected = screen.env.get("GITGATE_PREPARED", "")
     if expected and config_digest(desk.repo) != expected:

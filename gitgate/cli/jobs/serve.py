@@ -26,7 +26,7 @@ from ..terminal.screen import Screen, read_duration, verb, where
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...context.logins import Logins
     from ...surfaces.forge.hosts.forge import Commented, Dispatched
     from ...surfaces.forge.hosts.web import Known
@@ -152,9 +152,9 @@ def serve_webhooks(screen: Screen, host: str, port: int, every: str, *, page: bo
 
 def what_waits(screen: Screen) -> str:
     """The page, read anew; nothing is acted on for it, not even a deadline."""
-    from ...context.desk import open_desk
+    from ...context import open_desk
     from ...context.targets import summaries
-    from ...gates.listing import NEEDS_A_PERSON
+    from ...gates import NEEDS_A_PERSON
     from ...record import by_pressure
     from ...surfaces.forge.webhook import page
 
@@ -241,7 +241,7 @@ class Office:
             self.hands.submit(self.act, gates)
 
     def act(self, gates: list[str]) -> None:
-        from ...context.desk import open_desk
+        from ...context import open_desk
         from ...surfaces.forge.hosts.connect import connect
         from .jobs import act_on_gates
 
@@ -304,7 +304,7 @@ def say_if_unserved(screen: Screen, link: str) -> None:
 
 def make_link(screen: Screen, gate_id: str) -> int:
     """For a telephone, or somebody who may answer this one gate in your name."""
-    from ...acts.reading import open_gate
+    from ...acts import open_gate
     from ...model import AWAITING
 
     desk = screen.desk()
@@ -386,7 +386,7 @@ def tell_address(screen: Screen, logins: Logins, address: WebAddress, proxies: W
 
 def proxies_at(screen: Screen, place: Path, host: str, url: str) -> WebProxies | None:
     """The proxies that authenticate, by the settings there. Whoever reaches the port beyond this machine has to come by one."""
-    from ...context.desk import open_desk
+    from ...context import open_desk
     from ...surfaces.web.guarding import read_proxies
 
     desk = open_desk(place, screen.env)
@@ -415,7 +415,7 @@ def proxies_at(screen: Screen, place: Path, host: str, url: str) -> WebProxies |
 
 def served_place(screen: Screen, place: Path) -> Path:
     """A repository that a person serves."""
-    from ...context.desk import open_desk
+    from ...context import open_desk
 
     desk = open_desk(place, screen.env)
     try:

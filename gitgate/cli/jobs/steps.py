@@ -15,7 +15,7 @@ from ..terminal.screen import Screen, gate_argument, read_file, verb
 from .jobs import accounts_behind_job, job_event, job_server, need_protected, write_outputs
 
 if TYPE_CHECKING:
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...policy.project import InForce
     from ...sharing.branches import Pushed
     from ...surfaces.forge.hosts.forge import Event, Forge
@@ -203,7 +203,7 @@ def resume_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
     \b
     git gate github resume 7k2f --event "$GITHUB_EVENT_PATH"
     """
-    from ...acts.reading import open_gate
+    from ...acts import open_gate
     from .jobs import need_protected, summarise
 
     desk, forge = desk_and_forge(screen)
@@ -315,15 +315,15 @@ def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> t
         screen.warn(f"its command names {SOURCES}, and may load that; the project's servers stay off")
         return ()
     screen.warn("so the project's own settings, hooks and servers take no part")
-    from ...agents.claude.adapter import Claude
+    from ...agents.claude import Claude
 
     return tuple(name for name in Claude.unread if (desk.repo.place / name).is_file())
 
 
 def uncommitted(desk: Desk) -> frozenset[str]:
     """Files that are otherwise than the last commit has them, by name; not those that git ignores, nor signal files."""
+    from ...store.work import printable
     from ...store.work.plan import is_signal
-    from ...store.work.saved import printable
     from ...store.work.snapshot import signals_below
 
     said = desk.repo.git.out("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
@@ -366,7 +366,7 @@ def prepare(screen: Screen) -> int:
     from ...gates.agency import agent_settings
     from ...setup.claude import in_job
     from ...sharing.branches import head_branch
-    from ...store.git.repository import config_digest
+    from ...store.git import config_digest
 
     desk = screen.desk()
     desk.refuse_agents("github prepare")
@@ -426,7 +426,7 @@ def default_branch(screen: Screen, desk: Desk) -> str:
         named = after if heads and not before else ""
     if named or desk.settings.text("protectedBranch"):
         return printable_name(named)
-    from ...policy.rules import policy_remote
+    from ...policy import policy_remote
 
     remote = policy_remote(desk)
     if remote is None or desk.refs.get(f"refs/remotes/{remote}/HEAD") is not None:

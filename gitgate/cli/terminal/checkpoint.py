@@ -11,7 +11,7 @@ from .. import exits
 from .screen import Screen, read_word
 
 if TYPE_CHECKING:
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...model.gate import Gate
 
 

@@ -24,7 +24,7 @@ from .screen import Pulse, Screen, forget_typed, read_lines, read_word, tell_tro
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...flows.engine import Engine
 
 # A person at a terminal is shown the question and asked, line by line or in their editor. Nothing is
@@ -560,8 +560,8 @@ def may_ask(screen: Screen, desk: Desk) -> bool:
 
 def offer(screen: Screen, desk: Desk, gate_id: str) -> bool:
     """Ask what a run waits for, as `git gate respond` asks it. Whether it is decided, by whomever."""
+    from ...acts import open_gate
     from ...acts.answering import Manner, respond
-    from ...acts.reading import open_gate
 
     gate = open_gate(desk, gate_id)
     if gate.state != AWAITING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from threading import Timer
 
     from ...config import Settings
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...exchange.publishing import Published
 
 
@@ -84,7 +84,7 @@ class Screen:
         return Path(self.directory) if self.directory else Path.cwd()
 
     def desk(self, *, bulk: bool = False, said: Mapping[str, str] | None = None) -> Desk:
-        from ...context.desk import open_desk
+        from ...context import open_desk
 
         if self.directory and not self.start.is_dir():
             raise Failure(
@@ -418,7 +418,7 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     from click.shell_completion import CompletionItem
 
     from ...context.targets import summaries
-    from ...gates.listing import NEEDS_A_PERSON, runs_here
+    from ...gates import NEEDS_A_PERSON, runs_here
     from ...record import by_pressure
     from ...text import one_line
 

@@ -31,7 +31,7 @@ from ..terminal.screen import (
 
 if TYPE_CHECKING:
     from ...acts.asking import Asked
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...model.conversation import Talk
     from ...model.gate import Gate
     from ...questions.drafts import Draft

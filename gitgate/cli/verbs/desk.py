@@ -139,7 +139,7 @@ def current_repository(screen: Screen) -> tuple[Path | None, Settings | None]:
 
 
 def screen_at(screen: Screen, place: Path) -> Settings:
-    from ...context.desk import open_desk
+    from ...context import open_desk
 
     desk = open_desk(place, screen.env)
     try:

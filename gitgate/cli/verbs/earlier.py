@@ -12,7 +12,7 @@ from ..terminal.screen import Screen, verb
 
 if TYPE_CHECKING:
     from ...audit.origins import Origin
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...gates.searching import FoundDecision, SearchTerms
     from ...model.people import SignatureMark
 

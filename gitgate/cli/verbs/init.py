@@ -22,9 +22,9 @@ from .. import exits
 from ..terminal.screen import Screen, as_installed, complete_ids, explain_alone, verb
 
 if TYPE_CHECKING:
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...model.gate import Gate
-    from ...policy.rules import Book, RuleTerms
+    from ...policy import Book, RuleTerms
     from ...setup.demo import DemoStep
     from ...setup.steps import Step
 
@@ -355,14 +355,14 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
     git gate policy check
     git gate policy check 7k2f --who bob@example.org
     """
-    from ...policy.rules import load_book
+    from ...policy import load_book
 
     desk = screen.desk()
     book = load_book(desk)
     if gate_id is None:
         tell_rules(screen, desk, book)
         return exits.DONE
-    from ...acts.reading import find_gate
+    from ...acts import find_gate
 
     return explain_one(screen, desk, book, find_gate(desk, gate_id).gate, who)
 
@@ -388,7 +388,7 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     for caution in warned:
         screen.say(f"note: {neutral(caution)}")
     if not found:
-        from ...policy.rules import protected_refs
+        from ...policy import protected_refs
 
         where = ", ".join(dict.fromkeys(protected_refs(desk)))
         screen.say(

@@ -28,7 +28,7 @@ from ..terminal.screen import (
 
 if TYPE_CHECKING:
     from ...agents.process import LeftProgram, Limit
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...model.conversation import Conversation
     from ...model.gate import Gate
     from ...questions.signals import Understood
@@ -58,10 +58,9 @@ class EndedSession:
 
 def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flags: dict[str, Any]) -> int:
     """The gate still waits, unless somebody else decided meanwhile: the answer, an end without one, or not yet."""
-    from ...acts import remarks
+    from ...acts import open_gate, remarks
     from ...acts.answering import check_open
     from ...acts.needs import publish_sessions
-    from ...acts.reading import open_gate
     from ...exchange.syncing import news
     from ...gates.recording import act
     from ...resumption import joining, meeting
@@ -362,12 +361,12 @@ def waiting_gate(desk: Desk, gate_id: str | None, *, next_: bool) -> Gate:
         raise Usage("name a gate, or --next, not both")
     if next_:
         gate_id = most_pressing(desk)
+    from ...acts import find_anywhere, open_gate
     from ...acts.answering import check_open
-    from ...acts.reading import asking, open_gate
     from ...gates.recording import act
 
     try:
-        gate = act(desk, asking(open_gate, desk, gate_id))
+        gate = act(desk, find_anywhere(open_gate, desk, gate_id))
     except AmbiguousGate as several:
         if gate_id is None:
             several.hint = "name one: git gate join ID   or the most pressing: git gate join --next"
@@ -387,7 +386,7 @@ def need_forms(gate: Gate) -> None:
 
 
 def most_pressing(desk: Desk) -> str:
-    from ...gates.listing import Filter, list_gates
+    from ...gates import Filter, list_gates
 
     found = list_gates(desk, Filter(states=("awaiting",)))
     if not found:
@@ -535,7 +534,7 @@ def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
 def converse(screen: Screen, desk: Desk, talk: JoinedConversation, limit: Limit | None) -> EndedSession:
     """The program has the terminal. However it ends, what was said is saved with the gate."""
     from ...agents.process import foreground
-    from ...context.desk import open_desk
+    from ...context import open_desk
     from ...resumption import meeting
     from ...resumption.joining import saving
 

@@ -17,8 +17,8 @@ from ...text import counted
 from ..terminal.screen import Screen, verb
 
 if TYPE_CHECKING:
-    from ...context.desk import Desk
-    from ...gates.listing import Filter
+    from ...context import Desk
+    from ...gates import Filter
     from ...model.gate import Gate
     from ...record import Summary
 
@@ -111,7 +111,7 @@ def refuse_beside_runs(flags: dict[str, Any]) -> None:
 
 def gather(screen: Screen, desk: Desk, flags: dict[str, Any]) -> list[Summary]:
     """The gates that the flags are about; with --all those of the archive come last."""
-    from ...gates import listing
+    from ... import gates as listing
 
     if flags["sync_"]:
         from ...exchange.syncing import sync
@@ -129,7 +129,7 @@ def gather(screen: Screen, desk: Desk, flags: dict[str, Any]) -> list[Summary]:
 
 
 def filter_of(desk: Desk, flags: dict[str, Any]) -> Filter:
-    from ...gates.listing import Filter
+    from ...gates import Filter
 
     return Filter(
         all=flags["all_"],
@@ -218,7 +218,7 @@ def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[di
     from ...policy.ruling import marks
     from ...render import shapes
     from ...store.git.refs import OPEN
-    from ...store.remote.remote import tracking_base
+    from ...store.remote import tracking_base
 
     remote = remote_of(desk)
     base = f"{tracking_base(remote)}open/" if remote else ""
@@ -259,7 +259,7 @@ def nothing(desk: Desk, *, filtered: bool) -> str:
 
 def overview(screen: Screen) -> None:
     """The state in a line, the waiting list, and the next command to type."""
-    from ...gates.listing import Filter, list_gates, own_word_last, troubled_runs
+    from ...gates import Filter, list_gates, own_word_last, troubled_runs
 
     desk = screen.desk()
     from .sync import age_shape, hand_stalled_on, looked, tell_age

@@ -13,7 +13,7 @@ from .. import exits
 from ..terminal.screen import Screen, verb
 
 if TYPE_CHECKING:
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...surfaces.notify.addresses import AddressBook, Recipient
     from ...surfaces.notify.outbox import AddressState
 

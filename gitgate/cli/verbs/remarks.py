@@ -19,7 +19,7 @@ from ..terminal.screen import Screen, gate_argument, refuse_dash, tell_trouble, 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...exchange.publishing import Published
 
 
@@ -37,12 +37,13 @@ def comment_command(screen: Screen, gate_id: str, text: str, push: bool | None) 
     \b
     git gate comment 7k2f 'Which region is this for?'
     """
-    from ...acts import reading, remarks
+    from ... import acts
+    from ...acts import remarks
 
     refuse_dash(text, "git gate comment ID")
     desk = screen.desk()
     tell_remark(
-        screen, desk, remarks.comment(desk, reading.open_gate(desk, gate_id), text, push=push), "commented on"
+        screen, desk, remarks.comment(desk, acts.open_gate(desk, gate_id), text, push=push), "commented on"
     )
 
 
@@ -57,11 +58,12 @@ def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | Non
     \b
     git gate withdraw 7k2f --reason 'found it in the docs'
     """
-    from ...acts import reading, remarks
+    from ... import acts
+    from ...acts import remarks
 
     desk = screen.desk()
     tell_remark(
-        screen, desk, remarks.withdraw(desk, reading.open_gate(desk, gate_id), reason, push=push), "withdrew"
+        screen, desk, remarks.withdraw(desk, acts.open_gate(desk, gate_id), reason, push=push), "withdrew"
     )
 
 
@@ -77,7 +79,8 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None, v
     \b
     git gate stop 7k2f --reason 'we do it differently'
     """
-    from ...acts import reading, remarks
+    from ... import acts
+    from ...acts import remarks
     from ...context.targets import is_run
 
     desk = screen.desk()
@@ -85,7 +88,7 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None, v
         from .run import stop_run
 
         return stop_run(screen, desk, gate_id, reason)
-    gate = reading.open_gate(desk, gate_id)
+    gate = acts.open_gate(desk, gate_id)
     tell_remark(screen, desk, remarks.stop(desk, gate, reason, push=push, via=via), "stopped")
     return exits.DONE
 
@@ -116,7 +119,8 @@ def edit_command(
     git gate edit 7k2f --timeout 1d
     git gate edit 7k2f --later 2h
     """
-    from ...acts import reading, remarks
+    from ... import acts
+    from ...acts import remarks
 
     if "anyone" in to and len(set(to)) > 1:
         raise Usage(
@@ -125,7 +129,7 @@ def edit_command(
         )
     named = None if not to else () if "anyone" in to else to
     desk = screen.desk()
-    gate = reading.open_gate(desk, gate_id)
+    gate = acts.open_gate(desk, gate_id)
     tell_remark(
         screen,
         desk,
@@ -169,12 +173,13 @@ def signal_command(
             "say --status, for a gate, or --topic with a value, for a run",
             hint=f"git gate signal {gate_id} --status CONTINUE   or of a run: git gate signal RUN --topic NAME VALUE",
         )
-    from ...acts import answering, reading
+    from ... import acts
+    from ...acts import answering
     from .respond import nameless, tell_answered
 
     desk = screen.desk()
     desk.refuse_agents("signal")
-    gate = reading.open_gate(desk, gate_id)
+    gate = acts.open_gate(desk, gate_id)
     try:
         done = answering.signal(desk, gate, status, message, push=push)
     except BadAnswer as unfit:

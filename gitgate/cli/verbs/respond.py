@@ -27,14 +27,14 @@ from ..terminal.screen import (
 
 if TYPE_CHECKING:
     from ...acts.answering import BatchFate, Manner, Responded
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...record import Summary
 
 
 def complete_answers(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """The labels of the gate whose id stands before; nothing where it cannot be told quickly."""
-    from ...acts.reading import open_gate
-    from ...context.desk import open_desk
+    from ...acts import open_gate
+    from ...context import open_desk
 
     screen = context.find_object(Screen) or Screen()
     try:
@@ -100,10 +100,10 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
         given = from_template(desk, given, flags["template"])
     if flags["each"] or flags["match"] is not None:
         return respond_each(screen, desk, gate_id, given, flags)
-    from ...acts.reading import asking, open_gate
+    from ...acts import find_anywhere, open_gate
 
     try:
-        gate = asking(open_gate, desk, gate_id)
+        gate = find_anywhere(open_gate, desk, gate_id)
     except UnknownGate as unknown:
         raise taken_for_id(desk, unknown, gate_id, answer) from None
     if gate_id is None and not screen.interactive:
@@ -117,13 +117,14 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
 
 def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, flags: dict[str, Any]) -> int:
     """Put it aside; it still waits, and its deadline counts."""
-    from ...acts import remarks
-    from ...acts.reading import asking, open_gate
+    from ...acts import find_anywhere, open_gate, remarks
     from ..terminal.screen import tell_trouble
 
     if not given.nothing or flags["each"] or flags["match"] is not None or flags["template"]:
         raise Usage("--later is no answer, and is of one gate", hint="git gate respond ID --later 2h")
-    published = remarks.edit(desk, asking(open_gate, desk, gate_id), later=flags["later"], push=flags["push"])
+    published = remarks.edit(
+        desk, find_anywhere(open_gate, desk, gate_id), later=flags["later"], push=flags["push"]
+    )
     gate = published.gate
     tell_trouble(screen, published)
     until = f"later until {gate.later}" if gate.later else "no longer put aside"
@@ -405,7 +406,7 @@ def check_given(screen: Screen, gate_id: str | None, given: Given, flags: dict[s
 
 def waiting(desk: Desk, match: str | None) -> list[Summary]:
     from ...acts.answering import matching
-    from ...gates.listing import Filter, list_gates
+    from ...gates import Filter, list_gates
 
     found = list_gates(desk, Filter(states=("awaiting",)))
     chosen = found if match is None else matching(found, match)
@@ -436,7 +437,7 @@ def begun(desk: Desk, fate: BatchFate, flags: dict[str, Any]) -> BatchFate:
     """The answer is published with the others; where its agent ran here, a runner starts it, if nobody was first."""
     if fate.done is None or not delivery(desk, flags):
         return fate
-    from ...claims.claiming import leave_to_others
+    from ...claims import leave_to_others
     from ...resumption.calls import call, may_resume_here
 
     done = fate.done
@@ -453,13 +454,13 @@ def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[s
     from ..terminal.prompts import LeaveAll, NextGate
 
     fates: list[BatchFate] = []
-    asking = replace(screen, in_turn=True)
+    prompting = replace(screen, in_turn=True)
     try:
         for place, summary in enumerate(chosen, 1):
             screen.warn(f"\n── {place} of {len(chosen)} ──")
             gate = desk.records.load(summary.id, summary.tip)
             try:
-                fates.append(one(asking, desk, gate, flags))
+                fates.append(one(prompting, desk, gate, flags))
                 came_of_it = fate_words(desk, fates[-1])
             except NextGate:
                 came_of_it = "left for later"

@@ -18,7 +18,7 @@ from ..process import stop_on_signal
 from ..terminal.screen import Screen, explain_alone, gate_argument, verb, verb_name
 
 if TYPE_CHECKING:
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...model.gate import Gate
     from ...resumption.run import Resumed
 
@@ -80,10 +80,10 @@ def resume_command(
 
 def answered_gate(desk: Desk, gate_id: str) -> Gate:
     """The gate; where this clone knows of none, or of no answer, the remote is asked once."""
-    from ...acts.reading import asking, open_gate
+    from ...acts import find_anywhere, open_gate
     from ...exchange.syncing import news
 
-    gate = asking(open_gate, desk, gate_id)
+    gate = find_anywhere(open_gate, desk, gate_id)
     if gate.state == "awaiting" and not news(desk):
         gate = open_gate(desk, gate.id)
     return gate
@@ -169,7 +169,7 @@ def tell_resumed(screen: Screen, done: list[Resumed]) -> None:
 
 def queue_worker(screen: Screen) -> int:
     """What a worker of Celery's would do here; the two lines that start it."""
-    from ...context.desk import machine_settings
+    from ...context import machine_settings
     from ...resumption.cache import cache_home
     from ...runners.celery import QUEUE, broker_answers, make_app, read_addresses, read_routes
 
@@ -284,7 +284,7 @@ def drop_command(screen: Screen, gate_id: str) -> int:
     \b
     git gate session drop 7k2f
     """
-    from ...acts.reading import find_gate
+    from ...acts import find_gate
     from ...acts.sessions import drop
 
     desk = screen.desk()

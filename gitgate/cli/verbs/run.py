@@ -20,7 +20,7 @@ from .. import exits
 from ..terminal.screen import Screen, json_line, verb
 
 if TYPE_CHECKING:
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...flows.endings import FlowEnding, RunWaits
     from ...flows.engine import Engine
     from ...flows.program import FlowFunction, Surroundings
@@ -312,7 +312,7 @@ def around_run(
     )  # the flow may go elsewhere
 
     def open_desk() -> Desk:
-        from ...context.desk import open_desk as opened
+        from ...context import open_desk as opened
 
         return opened(place.start, dict(screen.env), flags=said)
 
@@ -546,7 +546,7 @@ def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:
 def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
     """Each run of this clone, those that go on first; and those of the archive, where they are wanted."""
     from ...flows.checking import asked_at
-    from ...gates.listing import runs_here
+    from ...gates import runs_here
     from ...render.runs import run_rows, run_shape
 
     desk = screen.desk()

@@ -15,7 +15,7 @@ from .. import exits
 from ..terminal.screen import Screen, gate_argument, json_line, read_duration, verb
 
 if TYPE_CHECKING:
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...exchange.syncing import Freshness
 
 
@@ -40,7 +40,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     git gate show 7k2f --diff
     git gate show RUN --format mermaid
     """
-    from ...acts.reading import asking, find_gate
+    from ...acts import find_anywhere, find_gate
     from ...acts.sessions import session_facts
     from ...context.targets import is_run
     from ...gates.work import comes_back, diff_of
@@ -61,7 +61,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
             hint="git gate list --runs",
         )
     known = news_of(screen, desk)
-    found = asking(find_gate, desk, gate_id if gate_id is not None else last_one(screen, desk))
+    found = find_anywhere(find_gate, desk, gate_id if gate_id is not None else last_one(screen, desk))
     gate = found.gate
     signed = marks(desk, [gate])
     hidden, facts = comes_back(desk, gate.opened.work), session_facts(desk, [gate])[gate.id]
@@ -136,7 +136,7 @@ def diff_command(screen: Screen, gate_id: str | None, stat: bool) -> None:
     git gate diff 7k2f
     git gate diff 7k2f --stat
     """
-    from ...acts.reading import find_gate
+    from ...acts import find_gate
     from ...gates.work import diff_of
 
     desk = screen.desk()
@@ -163,7 +163,7 @@ def worktree_command(screen: Screen, gate_id: str, directory: Path | None) -> No
     """
     from shlex import quote
 
-    from ...acts.reading import find_gate
+    from ...acts import find_gate
     from ...gates.work import open_place
 
     desk = screen.desk()
@@ -233,7 +233,7 @@ def tree_command(screen: Screen, gate_id: str | None, all_: bool) -> None:
     git gate tree RUN
     """
     from ...context.targets import is_run
-    from ...gates.listing import Filter, by_branch, list_gates
+    from ...gates import Filter, by_branch, list_gates
     from ...gates.work import families
     from ...render import tree_lines
 
@@ -359,9 +359,9 @@ def wait_command(screen: Screen, gate_id: str, for_: str | None) -> int:
     git gate wait 7k2f --for 30m
     """
     desk = screen.desk()
-    from ...acts.reading import asking, find_gate
+    from ...acts import find_anywhere, find_gate
 
-    return wait_for(screen, desk, asking(find_gate, desk, gate_id).gate, for_)
+    return wait_for(screen, desk, find_anywhere(find_gate, desk, gate_id).gate, for_)
 
 
 @click.command("check")
@@ -375,11 +375,11 @@ def check_command(screen: Screen, gate_id: str) -> int:
     git gate check 7k2f --json
     """
     desk = screen.desk()
-    from ...acts.reading import asking, find_gate
+    from ...acts import find_anywhere, find_gate
     from ...policy.permit import check_heard
     from .sync import looked, tell_age
 
-    found = asking(find_gate, desk, gate_id)
+    found = find_anywhere(find_gate, desk, gate_id)
     known = None
     if found.gate.state == "awaiting" and found.pushed:
         known = looked(screen, desk)

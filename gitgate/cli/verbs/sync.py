@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ...audit import Problem, Verified
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...exchange.syncing import Freshness
     from ...record import Summary
 
@@ -68,7 +68,7 @@ def hand_stalled_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> Non
 
         for words in hand_on(desk, stalled):
             screen.say(words)
-    from ...gates.listing import due_runs
+    from ...gates import due_runs
 
     if due_runs(desk):
         from ...resumption.calls import wake_due
@@ -79,8 +79,8 @@ def hand_stalled_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> Non
 
 def hand_on_all(screen: Screen, desk: Desk, known: int) -> None:
     """The same after a sync. To look through thousands of gates takes longer than the sync: once a minute will do."""
+    from ...gates import Filter, list_gates
     from ...gates.leases import LOOKED_THROUGH, is_time
-    from ...gates.listing import Filter, list_gates
 
     if known <= FEW or is_time(desk, LOOKED_THROUGH, LOOK_THROUGH_EVERY):
         # The index is for whoever reads lists: the first of them makes it.

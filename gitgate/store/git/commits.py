@@ -8,7 +8,7 @@ from ...document import NamedTuple
 from ...errors import GitFailed, LostRace
 from ...model.people import with_trailers
 from ..work.restore import as_environment, plain_drivers
-from .repository import Git, Repository
+from . import Git, Repository
 
 
 def known_tips(repo: Repository) -> list[str]:

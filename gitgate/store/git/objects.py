@@ -18,8 +18,8 @@ from typing import IO, Protocol
 
 from ...document import NamedTuple, dataclass
 from ...errors import BrokenRecord, Failure
+from . import Git, Piped, Repository, TimedReader
 from .permissions import sharing
-from .repository import Git, Piped, Repository, TimedReader
 
 NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
 

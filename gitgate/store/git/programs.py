@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...document import NamedTuple
 from ...errors import Failure, GitFailed
-from .repository import Repository
+from . import Repository
 
 # What git sets unless the person did: leave when it fits, keep colours, do not clear the screen.
 DEFAULTS = {"LESS": "FRX", "LV": "-c"}

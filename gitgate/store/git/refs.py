@@ -14,10 +14,10 @@ from typing import IO, TYPE_CHECKING
 from ...document import NamedTuple
 from ...errors import GitFailed, LostRace, RefLocked
 from ...record import absent
-from .repository import Git, Repository
+from . import Git, Repository
 
 if TYPE_CHECKING:
-    from ..remote.remote import RefMove
+    from ..remote import RefMove
 
 
 OPEN = "refs/hitl/open/"

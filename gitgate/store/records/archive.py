@@ -15,6 +15,7 @@ from ...errors import BrokenRecord
 from ...model import is_id
 from ...model.people import misread
 from ...text import counted
+from ..git import Repository
 from ..git.objects import (
     COMMIT,
     FOLDER,
@@ -29,7 +30,6 @@ from ..git.objects import (
 )
 from ..git.objects import parse_tree as parse
 from ..git.refs import ARCHIVE, TRACKING, Refs
-from ..git.repository import Repository
 from .records import Signature
 
 if TYPE_CHECKING:

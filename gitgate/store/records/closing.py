@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from ...errors import GateError, GitFailed, LostRace, PushRefused, Usage
+from ..git import Repository
 from ..git.objects import open_objects
 from ..git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WORK, Refs
-from ..git.repository import Repository
+from ..remote import REFUSED, STALE, RefMove, tracking
 from ..remote.fetch import fetch, fetch_folder, fetch_refs
 from ..remote.push import ALL_REFUSED, push, push_gates
-from ..remote.remote import REFUSED, STALE, RefMove, tracking
 from ..remote.wire import Progress
 from .archive import ArchivedGate, Binder, Late, Shelf, contents, find_archived, is_month, late_words, shelves
 from .records import Signature

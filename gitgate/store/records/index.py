@@ -17,9 +17,9 @@ from zlib import crc32
 from ...model import LENGTH
 from ...record import Summary, read_summaries
 from ...version import VERSION
+from ..git import failure
 from ..git.permissions import may_keep, private_folder
 from ..git.refs import OPEN, Refs, batch_form, checked_run, widen
-from ..git.repository import failure
 
 # To be raised when a row's fields or how they are read changes. A release has indexes of its own in any case.
 FORMAT = 2

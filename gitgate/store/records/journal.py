@@ -26,8 +26,8 @@ from ...record.runs import (
     run_message,
 )
 from ...text import spelled
+from ..git import Git, Repository
 from ..git.objects import BLOB, REGULAR, TreeEntry
-from ..git.repository import Git, Repository
 from .records import Records, Signature
 
 MOST_FILE = MOST_RESULT + (1 << 16)

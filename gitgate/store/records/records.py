@@ -18,9 +18,9 @@ from ...model import file_name, gate_id, traits
 from ...model.gate import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
 from ...record import events, message
 from ...record.events import apply, begin, fold
+from ..git import Repository
 from ..git import objects as raw
 from ..git.objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, Objects, TreeEntry, object_id
-from ..git.repository import Repository
 
 MOST_EVENTS = 2000
 MOST_TREE = 1 << 19  # bytes: as many events as there may be, with long names

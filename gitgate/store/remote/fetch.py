@@ -13,19 +13,9 @@ from typing import Self
 
 from ...document import NamedTuple
 from ...errors import Failure, Usage
+from ..git import Repository
 from ..git.refs import Refs
-from ..git.repository import Repository
-from .remote import (
-    HITL,
-    Fetched,
-    RefMove,
-    Remote,
-    ids_of,
-    read_remote,
-    tracking,
-    tracking_base,
-    validate_move,
-)
+from . import HITL, Fetched, RefMove, Remote, ids_of, read_remote, tracking, tracking_base, validate_move
 from .wire import LONGEST, GitConversation, GitSpoken, Progress, converse, late_listener
 
 # A record is a complete history of its own, of a few small objects: to tell the server what we have would mean

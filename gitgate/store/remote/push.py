@@ -12,10 +12,9 @@ from contextlib import suppress
 
 from ...document import replace
 from ...errors import Failure, GateError, GitFailed, LostRace, PushRefused, Usage
+from ..git import Repository
 from ..git.refs import OPEN, WORK, Refs
-from ..git.repository import Repository
-from .fetch import fetch_refs
-from .remote import (
+from . import (
     HITL,
     NOT_SENT,
     OK,
@@ -32,6 +31,7 @@ from .remote import (
     tracking_base,
     validate_move,
 )
+from .fetch import fetch_refs
 from .wire import GitSpoken, Progress, converse, explain, late_listener, server_words, without_secret
 
 SETTINGS = ("push.negotiate=false", "push.gpgSign=false", "pack.writeReverseIndex=false")

@@ -17,8 +17,8 @@ from typing import IO
 
 from ...document import NamedTuple, dataclass
 from ...errors import Failure, PushRefused, RemoteUnreachable
-from ..git.repository import Repository, look_after, no_git
-from .remote import Remote
+from ..git import Repository, look_after, no_git
+from . import Remote
 
 LONGEST = 3600.0  # A server that trickles for ever is cut off, too.
 END_TIMEOUT = 2.0

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from ...document import dataclass
 from ...errors import WorkFailed
+from ..git import Git, Repository
 from ..git.permissions import private_folder
-from ..git.repository import Git, Repository
-from .saved import lstat, printable
+from . import lstat, printable
 from .snapshot import scratch_index
 
 NOTE, DRAFT = "note.json", "note.new"

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from ...document import dataclass
 from ...errors import GitFailed, WorkFailed
-from ..git.repository import Git, Repository
+from ..git import Git, Repository
+from . import printable
 from .restore import as_environment, plain_drivers
-from .saved import printable
 from .snapshot import scratch_index
 
 GITLINK = "160000"

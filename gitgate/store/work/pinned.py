@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...errors import GitFailed, WorkFailed
+from ..git import Git, Repository
 from ..git.permissions import take_lock
-from ..git.repository import Git, Repository
+from . import lstat
 from .aside import (
     AsideNote,
     Entries,
@@ -37,7 +38,6 @@ from .aside import (
     save_note,
     take_away,
 )
-from .saved import lstat
 from .snapshot import scratch_index, wait_for_lock
 
 EXCLUDE, CONFIG = "exclude", "config"

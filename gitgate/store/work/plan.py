@@ -13,8 +13,8 @@ from pathlib import Path
 from stat import S_ISDIR
 
 from ...document import dataclass, field
-from ..git.repository import Git
-from .saved import (
+from ..git import Git
+from . import (
     GATES_OWN,
     NESTED,
     NOT_A_FILE,

@@ -12,8 +12,8 @@ from shlex import quote
 
 from ...document import dataclass
 from ...errors import GateError, GitFailed, Usage, WorkFailed
-from ..git.repository import Git, Repository, discover
-from .saved import (
+from ..git import Git, Repository, discover
+from . import (
     EMPTY_TREE,
     Saved,
     beneath,

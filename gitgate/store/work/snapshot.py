@@ -16,10 +16,9 @@ from shlex import quote
 
 from ...document import dataclass, replace
 from ...errors import GitFailed, Usage, WorkFailed
+from ..git import Git, Repository
 from ..git.permissions import private_folder
-from ..git.repository import Git, Repository
-from .plan import Changes, IndexPlan, PathChange, Planner, changes_of_tree
-from .saved import (
+from . import (
     EMPTY_TREE,
     READ_FOR_SECRETS,
     UNMERGED_SUBJECT,
@@ -31,6 +30,7 @@ from .saved import (
     secret_text_reason,
     work_failed,
 )
+from .plan import Changes, IndexPlan, PathChange, Planner, changes_of_tree
 
 PREFIX = "index-"
 LONGEST_WAIT = 2.0

@@ -21,7 +21,7 @@ from . import tools
 from .tools import NOTHING, HookEvent, HookReply, last_words, read_event
 
 if TYPE_CHECKING:
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...model.gate import Gate
 
 

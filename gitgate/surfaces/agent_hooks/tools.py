@@ -17,7 +17,7 @@ from ...questions.calls import texts_in as texts_of
 from ...text import neutral, shell
 
 if TYPE_CHECKING:
-    from ...context.desk import Desk
+    from ...context import Desk
     from ...model.gate import Gate
     from ...questions.drafts import Draft
 
@@ -87,7 +87,7 @@ class HookEvent:
 
     def open(self, place: Path) -> Desk:
         """A desk there; `close` closes it."""
-        from ...context.desk import open_desk
+        from ...context import open_desk
 
         env = {name: value for name, value in self.env.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
         self.desks.append(open_desk(place, env))

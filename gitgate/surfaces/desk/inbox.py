@@ -10,12 +10,12 @@ from shlex import quote
 from typing import Any
 
 from ...acts.reporting import Known, agent_line, roster
-from ...context.desk import Desk
+from ...context import Desk
 from ...context.machine import everyone_here, repositories
 from ...errors import GateError, Usage
 from ...flows.checking import asked_at, details_of
 from ...flows.journal import find_run
-from ...gates.listing import Filter, list_gates, own_word_last, runs_here
+from ...gates import Filter, list_gates, own_word_last, runs_here
 from ...model.gate import Gate, Question
 from ...questions import Given
 from ...questions.answers import read_answer
@@ -279,7 +279,7 @@ class GateOnScreen:
 
 def read_gate(desk: Desk, name: str, cells: int, *, color: bool, whole: bool) -> GateOnScreen:
     """The letter with the diff of the work; not `whole`: what is needed for an answer, to stand below a list."""
-    from ...acts.reading import find_gate
+    from ...acts import find_gate
     from ...gates.work import diff_of
     from ...policy.ruling import marks
 

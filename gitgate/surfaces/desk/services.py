@@ -16,8 +16,8 @@ from textual.app import App, SuspendNotSupported
 from textual.filter import LineFilter, NoColor
 from textual.message import Message
 
-from ...context.desk import Desk
-from ...context.desk import open_desk as opened
+from ...context import Desk
+from ...context import open_desk as opened
 from ...context.machine import (
     AT_DESK,
     BEAT,
@@ -29,9 +29,9 @@ from ...context.machine import (
 )
 from ...errors import GateError
 from ...exchange.syncing import RemoteNews, hear_news
-from ...gates.listing import fingerprint
+from ...gates import fingerprint
 from ...resumption.calls import hand_on, wake_due
-from ...store.git.repository import Repository
+from ...store.git import Repository
 from ...text import one_line
 from .inbox import (
     CommandResult,
@@ -344,7 +344,7 @@ class DeskServices(App[None]):
 
     def tell_by_whom(self, place: Path, gate: str, about: str) -> None:
         """Somebody was first: who, and what they said."""
-        from ...acts.reading import find_gate, what_became
+        from ...acts import find_gate, what_became
 
         try:
             desk = self.open_desk(place)

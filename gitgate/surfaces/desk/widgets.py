@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from textual.events import Click
     from textual.selection import Selection
 
-    from ...context.desk import Desk
+    from ...context import Desk
 
 # What the desk is made of on a terminal: lines that scroll, a list of lines of which one is chosen, a
 # line to type, and the keys.

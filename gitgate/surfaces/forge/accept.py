@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...acts import find_gate, open_gate
 from ...acts.answering import Manner, respond
-from ...acts.reading import find_gate, open_gate
-from ...context.desk import Desk
+from ...context import Desk
 from ...context.targets import remote_of
 from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGate, Usage
 from ...gates.recording import judged_at

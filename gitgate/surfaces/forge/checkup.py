@@ -10,14 +10,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...agents.claude.adapter import Claude
+from ...agents.claude import Claude
 from ...agents.claude.command import is_claude
-from ...context.desk import Desk
+from ...context import Desk
 from ...context.targets import remote_of
 from ...document import codec
 from ...errors import GateError
-from ...policy import project
-from ...policy.rules import protected_refs
+from ...policy import project, protected_refs
 from ...setup import workflows as github
 from ...setup import workflows as gitlab
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding

@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from ...acts.reading import find_gate
-from ...context.desk import Desk
+from ...acts import find_gate
+from ...context import Desk
 from ...context.targets import remote_of, summaries
 from ...errors import GateError
 from ...gates.work import diff_of

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...acts.reading import find_gate
-from ...context.desk import Desk
+from ...acts import find_gate
+from ...context import Desk
 from ...errors import BadAnswer, Conflict, Failure, GateError, IllegalEvent, UnknownGate
 from ...gates.leases import is_abandoned
 from ...model.gate import Answer, Counted, Gate
-from ...policy import ruling
+from ...policy import load_book, ruling
 from ...policy.permit import case
-from ...policy.rules import load_book
 from ...questions.answers import read_answer
 from ...setup.workflows import ANSWERS
 from ...text import parse_time

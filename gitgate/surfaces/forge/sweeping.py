@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from ...acts.reading import find_gate
-from ...context.desk import Desk
+from ...acts import find_gate
+from ...context import Desk
 from ...context.targets import remote_of, summaries
 from ...errors import BadAnswer, GateError
 from ...exchange.publishing import publish
 from ...exchange.syncing import sync
+from ...gates import due_runs
 from ...gates.agency import began_here, kept_back, stayed
-from ...gates.listing import due_runs
 from ...gates.recording import DAY, act, judged_at
 from ...model.gate import Gate
 from ...store.git.refs import SESSIONS

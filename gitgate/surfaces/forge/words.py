@@ -9,11 +9,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from ...context.desk import Desk
+from ...context import Desk
 from ...errors import GateError, MissingExtra
 from ...model.gate import Gate
+from ...policy import Person, RuleTerms, load_book
 from ...policy.permit import case
-from ...policy.rules import Person, RuleTerms, load_book
 from ...policy.ruling import deciding
 from ...text import format_duration, neutral, one_line, wrap
 from .hosts.forge import Comment

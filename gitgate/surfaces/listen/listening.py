@@ -15,11 +15,11 @@ from pathlib import Path
 
 from ...acts import remarks
 from ...acts.answering import Manner, Responded, check_seen, closed_error, respond
-from ...context.desk import Desk, open_desk
+from ...context import Desk, open_desk
 from ...context.machine import BEAT, keep_listening
 from ...errors import BadAnswer, Conflict, Failure, GateError, LostRace, NotAllowed, Stale
 from ...exchange.syncing import RemoteNews, hear_news
-from ...gates.listing import Filter, list_gates, own_word_last
+from ...gates import Filter, list_gates, own_word_last
 from ...gates.recording import reload
 from ...model import AWAITING
 from ...model.gate import Gate, Question

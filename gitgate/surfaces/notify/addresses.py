@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...config import BY_NAME, FILE, OF_NOTIFY, TRUE, close_name, misfit
-from ...context.desk import Desk
+from ...context import Desk
 from ...document import Field, may_have
 from ...errors import BadDocument, GateError
 from ...gates.recording import NAMED, usual_name
-from ...policy.rules import protected_refs
+from ...policy import protected_refs
+from ...store.git import machine_values
 from ...store.git.objects import Protected, read_protected
-from ...store.git.repository import machine_values
 from ...text import one_line
 from .channel import Channel, Endpoint
 from .chat import ChatChannel

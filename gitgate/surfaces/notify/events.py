@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import text as times
-from ...context.desk import Desk
+from ...context import Desk
 from ...context.logins import Logins
 from ...context.machine import state_home
 from ...errors import GateError
@@ -18,8 +18,8 @@ from ...gates.work import diff_of
 from ...model import AWAITING, FAILED, PRIORITIES, run_status
 from ...model.gate import Gate, Outcome
 from ...model.people import split_person
+from ...policy import Book
 from ...policy.permit import explain
-from ...policy.rules import Book
 from ...policy.ruling import Who
 from ...record import loose_ends
 from ...record.runs import Run, last_reason, told_reason
@@ -147,7 +147,7 @@ def may(desk: Desk, book: Book | None, gate: Gate, person: str) -> bool:
 
 
 def names_of(person: str) -> tuple[str, ...]:
-    """As `gates.listing.is_meant_for` knows them: the name, the address, and what stands before its @."""
+    """As `gates.is_meant_for` knows them: the name, the address, and what stands before its @."""
     name, _, rest = person.partition(" <")
     return tuple(word for word in (name.strip(), rest.rstrip(">"), rest.partition("@")[0]) if word)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ... import text
-from ...context.desk import Desk
+from ...context import Desk
 from ...context.machine import state_home
 from ...errors import Failure, GateError
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding

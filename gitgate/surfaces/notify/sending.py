@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ... import text as times
-from ...context.desk import Desk, open_desk
+from ...context import Desk, open_desk
 from ...context.targets import summaries
 from ...errors import GateError
-from ...gates.listing import overdue, runs_here, settled_summary
+from ...gates import overdue, runs_here, settled_summary
 from ...gates.recording import is_told_of, reload
 from ...model import AWAITING, FAILED, RESUMED, run_status
 from ...model.gate import Gate
-from ...policy.rules import Book, load_book
+from ...policy import Book, load_book
 from ...record import Summary, by_pressure
 from ...record.runs import Run
 from ...store.git.refs import RUNS

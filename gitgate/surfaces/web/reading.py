@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ...acts import find_gate, what_became
 from ...acts.answering import check_amendable
-from ...acts.reading import find_gate, what_became
 from ...acts.reporting import events_of_all
-from ...context.desk import Desk
-from ...context.desk import open_desk as opened
+from ...context import Desk
+from ...context import open_desk as opened
 from ...errors import GateError, UnknownGate
 from ...flows.checking import asked_at, details_of
 from ...flows.journal import find_run
-from ...gates.listing import Filter, list_gates, own_word_last, runs_here
+from ...gates import Filter, list_gates, own_word_last, runs_here
 from ...gates.work import diff_of
 from ...model import AWAITING, allows
 from ...model.gate import Gate, Question

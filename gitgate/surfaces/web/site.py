@@ -29,12 +29,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ...acts import remarks
 from ...acts.answering import Manner, Responded, respond
-from ...context.desk import Desk
+from ...context import Desk
 from ...context.logins import Logins
 from ...errors import BadAnswer, Conflict, GateError, NotAllowed, Stale, UnknownGate, Usage
 from ...exchange.publishing import Published
 from ...exchange.syncing import RemoteNews, hear_news
-from ...gates.listing import fingerprint
+from ...gates import fingerprint
 from ...model.gate import Gate
 from ...render import due
 from ...render.shapes import event_words
@@ -59,7 +59,7 @@ from .reading import (
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from ...store.git.repository import Repository
+    from ...store.git import Repository
 
 # What moves while somebody looks: each repository is watched by its files, and its remote asked for news,
 # so that a page can say within a second or two that a gate was answered elsewhere.

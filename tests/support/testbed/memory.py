@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from gitgate.store.git import Git, Repository
 from gitgate.store.git.objects import MOST_BYTES, NamedObject, check_oid, missing, too_large
-from gitgate.store.git.repository import Git, Repository
 from gitgate.store.records.records import Records
 
 

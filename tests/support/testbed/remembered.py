@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gitgate.store.git.repository import Git, GitResult, Started
+from gitgate.store.git import Git, GitResult, Started
 
 if TYPE_CHECKING:
     import pytest

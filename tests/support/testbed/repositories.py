@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
-from gitgate.store.git.repository import Repository, discover
+from gitgate.store.git import Repository, discover
 
 
 class GitError(AssertionError):

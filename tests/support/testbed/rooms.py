@@ -98,14 +98,14 @@ ENVIRONMENT = (
 
 @dataclass(frozen=True)
 class Module:
-    """One file of the package, named from the package's folder: `store/git/repository.py`."""
+    """One file of the package, named from the package's folder: `store/git/objects.py`."""
 
     path: str
     source: str
 
     @property
     def parts(self) -> list[str]:
-        """`store/git/repository.py` as ["store", "git"]; a package's `__init__` is the package itself."""
+        """`store/git/objects.py` as ["store", "git", "objects"]; a package's `__init__` is the package itself."""
         names = self.path.removesuffix(".py").split("/")
         return names[:-1] if names[-1] == "__init__" and len(names) > 1 else names
 

@@ -14,7 +14,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.selection import Selection
 
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Remark
 from gitgate.record import Summary

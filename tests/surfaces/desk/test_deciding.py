@@ -11,7 +11,7 @@ import pytest
 
 from gitgate.cli.terminal.screen import Screen
 from gitgate.cli.verbs.desk import open_it
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.errors import GateError, Usage
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate

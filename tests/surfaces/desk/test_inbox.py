@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.acts.reading import what_became
+from gitgate.acts import what_became
 from gitgate.acts.reporting import Known
 from gitgate.cli.terminal.screen import Screen
 from gitgate.cli.verbs.desk import world_of
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.context.machine import attentive_ones, begin_listening, end_listening
 from gitgate.document import replace
 from gitgate.exchange.syncing import RemoteNews
-from gitgate.gates.listing import fingerprint
+from gitgate.gates import fingerprint
 from gitgate.record import Summary
 from gitgate.surfaces.desk.inbox import (
     GateChange,

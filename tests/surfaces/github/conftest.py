@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from support.forges.standin import Forge, forge_server
 from support.forges.team import ForgeTeam
 from support.lab.fixtures import claude_binary, machine, scripted

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gitgate.acts.answering import Manner, respond
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.gates.recording import reload
 from gitgate.questions import Given
 from gitgate.sharing import parcel

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.surfaces.forge.hosts.connect import connect
 from gitgate.surfaces.forge.hosts.web import Known
 from gitgate.surfaces.forge.sweeping import sweep as sweep_once

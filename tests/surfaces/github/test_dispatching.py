@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.acts.reading import open_gate
-from gitgate.context.desk import open_desk
+from gitgate.acts import open_gate
+from gitgate.context import open_desk
 from gitgate.context.targets import read_address
 from gitgate.errors import Failure
 from gitgate.gates.agency import kept_back

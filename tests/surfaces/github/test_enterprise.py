@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.errors import Failure
 from gitgate.setup.workflows import NAMES, source_of
 from gitgate.surfaces.forge.hosts.github import RUN_DETAILS, GitHub, headers

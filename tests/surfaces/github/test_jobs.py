@@ -167,7 +167,7 @@ def test_a_forge_that_is_away_loses_nothing(team: Team, monkeypatch: pytest.Monk
 def forged(team: Team, gate: str, **changed: object) -> None:
     """An answer in Ada's name that somebody with the right to push wrote into the record."""
     from gitgate.acts.answering import Manner, respond
-    from gitgate.context.desk import open_desk
+    from gitgate.context import open_desk
     from gitgate.gates.recording import reload
     from gitgate.questions import Given
 

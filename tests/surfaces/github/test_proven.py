@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gitgate import document as readers
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.gates.recording import append, reload
 from gitgate.model.gate import Claim, Outcome
 from gitgate.text import format_time

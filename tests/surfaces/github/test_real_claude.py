@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from pyrage import x25519
 
-from gitgate.agents.claude.adapter import last_result
+from gitgate.agents.claude import last_result
 from support.forges.jobs import Step, load, run_workflow
 from support.forges.standin import Forge
 from support.lab.claude import Machine

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import gitgate
-from gitgate.acts.reading import find_gate
-from gitgate.context.desk import Desk, open_desk
+from gitgate.acts import find_gate
+from gitgate.context import Desk, open_desk
 from gitgate.surfaces.forge.accept import accept_comment
 from gitgate.surfaces.forge.hosts.connect import KINDS, ForgeKind, connect, find_place
 from gitgate.surfaces.forge.hosts.forge import Author, Forge, PullRequest

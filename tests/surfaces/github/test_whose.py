@@ -8,7 +8,7 @@ import pytest
 
 from gitgate.document.codec import parse_document
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Question, Work
-from gitgate.policy.rules import parse_policy
+from gitgate.policy import parse_policy
 from gitgate.policy.ruling import case_of, deciding
 from gitgate.record.events import begin
 from gitgate.surfaces.forge.comment import View, render

@@ -7,7 +7,7 @@ import os
 import gitlab
 import pytest
 
-from gitgate.context.desk import open_desk
+from gitgate.context import open_desk
 from gitgate.errors import Failure
 from gitgate.surfaces.forge.hosts.connect import connect, find_place, token_and_source
 from gitgate.surfaces.forge.hosts.forge import Forge

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gitgate.config import load_settings
-from gitgate.context.desk import Desk
+from gitgate.context import Desk
 from gitgate.setup.checkup import GOOD, WRONG
 from gitgate.surfaces.notify.addresses import AddressBook, load_addresses
 from gitgate.surfaces.notify.outbox import examine_addresses

@@ -12,7 +12,7 @@ from gitgate.acts.asking import AskWishes, ask
 from gitgate.context.logins import Logins
 from gitgate.context.machine import state_home
 from gitgate.model.gate import Gate, Option, Outcome, Question
-from gitgate.policy.rules import load_book
+from gitgate.policy import load_book
 from gitgate.questions.drafts import Draft
 from gitgate.surfaces.notify.addresses import CHANNELS, Recipient
 from gitgate.surfaces.notify.channel import Endpoint

@@ -17,7 +17,7 @@ import pytest
 
 from gitgate.acts.answering import Responded
 from gitgate.acts.asking import AskWishes, ask
-from gitgate.context.desk import Desk
+from gitgate.context import Desk
 from gitgate.context.logins import NAME, Logins, RateLimit
 from gitgate.errors import Usage
 from gitgate.model.gate import Question

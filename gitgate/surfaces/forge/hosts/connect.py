@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from ....context.desk import Desk
+from ....context import Desk
 from ....context.targets import GITHUB, GITLAB, address_of, is_github, read_address, server_of
 from ....errors import Failure
 from ....text import one_line

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from ....context.desk import Desk
+from ....context import Desk
 from ....errors import GateError, Usage
 from ....model import is_id
 from ....model.people import as_account
@@ -321,7 +321,7 @@ def has_theirs(forge: Forge, begun: Iterable[Comment]) -> bool:
 
 def has_workflow(desk: Desk) -> bool:
     """Whether the default branch, as it was last fetched, has the workflow whose jobs take replies."""
-    from ....policy.rules import protected_refs
+    from ....policy import protected_refs
     from ....setup.workflows import ANSWERS, FOLDER
     from ....store.git.objects import read_protected
 
@@ -330,7 +330,7 @@ def has_workflow(desk: Desk) -> bool:
 
 def has_pipeline(desk: Desk) -> bool:
     """The same of GitLab's: whether its own file includes ours."""
-    from ....policy.rules import protected_refs
+    from ....policy import protected_refs
     from ....setup.workflows import OURS_IN, ROOT
     from ....store.git.objects import read_protected
 
