@@ -428,7 +428,7 @@ class Settings:
 
     @property
     def in_ci(self) -> bool:
-        """Whether any CI runs us, whose machine is gone soon. A job of Actions, which has a token, is `setup.claude.in_job`."""
+        """Whether any CI runs us, whose machine is gone soon. A job of Actions, which has a token, is `setup.in_job`."""
         return self.env.get("CI", "").lower() in TRUE
 
     def identity(self, role: str = "AUTHOR") -> str:

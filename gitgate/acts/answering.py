@@ -10,7 +10,7 @@ from ..context import Desk
 from ..context.targets import remote_of
 from ..document import dataclass, field, replace
 from ..errors import BadAnswer, Conflict, GateError, IllegalEvent, NotAllowed, PushRefused, Stale
-from ..exchange.publishing import Published, publish
+from ..exchange.syncing import Published, publish
 from ..gates.recording import act, record, reload
 from ..model import ANSWERED, AWAITING, people, refusal, traits
 from ..model.gate import Answer, Edit, Entry, Event, Gate

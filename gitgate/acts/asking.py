@@ -20,7 +20,7 @@ from ..context.machine import host_name
 from ..context.targets import may_publish_work, remote_of
 from ..document import dataclass, replace
 from ..errors import LostRace, NotAllowed, Usage
-from ..exchange.publishing import Published, publish
+from ..exchange.syncing import Published, publish
 from ..gates.recording import act, check_names, tell_people
 from ..gates.work import FOLLOWED, on_its_branch, tie_commits
 from ..model import ON_TIMEOUT, gate_id, is_id, no_word, people

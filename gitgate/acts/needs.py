@@ -20,7 +20,7 @@ from ..context import Desk, machine
 from ..context.targets import may_publish_work, summaries
 from ..document import dataclass, may_have, replace
 from ..errors import Conflict, GateError, NotAllowed, Usage
-from ..exchange.publishing import publish
+from ..exchange.syncing import publish
 from ..gates.agency import is_agent, starts_by_itself
 from ..model import AWAITING, WITHDRAWN, people
 from ..model.conversation import SessionRef

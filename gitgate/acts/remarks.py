@@ -9,7 +9,7 @@ from ..context import Desk, check_choice
 from ..context.targets import may_publish_work
 from ..document import dataclass, replace
 from ..errors import NotAllowed, Usage
-from ..exchange.publishing import Published, publish
+from ..exchange.syncing import Published, publish
 from ..gates.recording import act, record
 from ..model import PRIORITIES
 from ..model.gate import Edit, Event, Gate, Remark

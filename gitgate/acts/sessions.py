@@ -19,7 +19,7 @@ from ..context import Desk, machine
 from ..context.targets import remote_of
 from ..document import Field, codec, dataclass, replace
 from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
-from ..exchange.publishing import push_moves
+from ..exchange.syncing import push_moves
 from ..gates.agency import adapter, stayed
 from ..model import is_id
 from ..model.conversation import Conversation, SavedSession, SessionRef

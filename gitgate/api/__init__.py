@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from ..gates.searching import FoundDecision
     from ..model.conversation import Conversation
     from ..resumption.run import Resumed
+    from ..setup import Step
     from ..setup.checkup import Finding
-    from ..setup.steps import Step
     from ..sharing.archiving import Archived
     from ..store.work.restore import Worktree
     from .flows import (
@@ -111,7 +111,7 @@ RESULTS = {
     "Ruling": ("audit.policies", "Explained"),
     "RunStuck": ("flows.endings", "RunStuck"),
     "RunWaits": ("flows.endings", "RunWaits"),
-    "Step": ("setup.steps", "Step"),
+    "Step": ("setup", "Step"),
     "ChildStopped": ("flows.endings", "ChildStopped"),
     "StepFailed": ("flows.endings", "StepFailed"),
     "Synced": ("exchange", "Synced"),

@@ -332,7 +332,7 @@ def delivery(desk: Desk, *, resume: bool) -> Deliver:
         from ..resumption.calls import deliver_here, leave_here
 
         return deliver_here if resume else leave_here
-    from ..exchange.publishing import publish
+    from ..exchange.syncing import publish
 
     return publish
 

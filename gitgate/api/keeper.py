@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..context import Desk
     from ..model.gate import Gate as Folded
     from ..resumption.run import Resumed
+    from ..setup import Step
     from ..setup.checkup import Finding
-    from ..setup.steps import Step
     from ..sharing.archiving import Archived
 
 

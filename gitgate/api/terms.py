@@ -20,7 +20,7 @@ from ..questions.answers import printed
 if TYPE_CHECKING:
     from ..acts.asking import Asked, AskWishes
     from ..context import Desk
-    from ..exchange.publishing import Published
+    from ..exchange.syncing import Published
     from ..flows.engine import Engine
     from ..model.conversation import Conversation, Talk
     from ..questions.drafts import Draft

@@ -20,7 +20,7 @@ from ..context import Desk
 from ..context.machine import host_name
 from ..context.targets import may_publish_work, remote_of
 from ..errors import BrokenRecord, Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
-from ..exchange.publishing import publish, push_moves, stands_on
+from ..exchange.syncing import publish, push_moves, stands_on
 from ..gates.leases import RENEW_AT, Sightings, boottime, load_lease, shared_at, sightings, watch_lease
 from ..gates.recording import reload, tell_people
 from ..model import FAILED, RESUMING, is_id

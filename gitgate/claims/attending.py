@@ -17,7 +17,7 @@ from .. import text
 from ..context import Desk
 from ..context.targets import remote_of
 from ..errors import Conflict, Failure, GateError, LostRace, RemoteUnreachable
-from ..exchange.publishing import stands_on
+from ..exchange.syncing import stands_on
 from ..gates.leases import boottime, load_lease, shared_at, sightings, watch_lease
 from ..gates.recording import act
 from ..model import AWAITING

@@ -8,7 +8,7 @@ import click
 
 from ..errors import Usage
 from .exits import MEANINGS
-from .terminal.screen import Screen, verb
+from .terminal import Screen, verb
 
 ANSWERS = """\
 How to answer a gate

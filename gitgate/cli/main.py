@@ -46,7 +46,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "log": ("verbs.show", "The audit trail."),
         "watch": ("verbs.show", "What happens, live."),
         "listen": ("verbs.desk", "Stay, and be asked by a dialog as soon as an agent asks."),
-        "stats": ("verbs.stats", "How many wait, how long answers take, and whose."),
+        "stats": ("verbs.earlier", "How many wait, how long answers take, and whose."),
         "search": ("verbs.earlier", "Earlier decisions, by their words."),
         "why": ("verbs.earlier", "Which decisions led to these lines of a file."),
     },
@@ -142,7 +142,7 @@ def cli(
     An agent asks, commits its question with its partial work, and exits. A person answers, here or in another clone.
     The answer is a commit too, and starts the agent again. Without a verb: what waits for you.
     """
-    from .terminal.screen import Screen
+    from .terminal import Screen
 
     ctx.obj = Screen(directory=directory, as_json=as_json, quiet=quiet, color=color)
     if version:
@@ -250,7 +250,7 @@ def machine_failed(args: Sequence[str], failed: BaseException) -> int:
 
 def complain(args: Sequence[str], code: str, message: str, hint: str, status: int) -> int:
     """An error in the form that was asked for, and its exit code."""
-    from .terminal.screen import as_installed
+    from .terminal import as_installed
 
     message, hint = as_installed(message), as_installed(hint)
     if wants_json(args):

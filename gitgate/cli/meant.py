@@ -14,7 +14,7 @@ import click
 
 from ..errors import Usage
 from ..model import is_prefix
-from .terminal.screen import Screen, verb
+from .terminal import Screen, verb
 
 if TYPE_CHECKING:
     from click.shell_completion import ShellComplete

@@ -188,9 +188,9 @@ class AgentRun:
 
     def start_program(self, place: Path, prompt: str, gate: Gate | None, *, again: bool) -> Finished:
         """Start it, in its own conversation where it was started before, and with the answer where it has asked."""
+        from .. import setup
         from ..agents import process, scrubbed
-        from ..resumption.place import answer_document, answer_texts
-        from ..setup import claude
+        from ..resumption import answer_document, answer_texts
 
         desk, settings, again = self.desk, self.start.settings, again or gate is not None
         first = ("--session-id", self.session) if self.start.program == "claude" and not again else ()
@@ -200,7 +200,7 @@ class AgentRun:
         if gate is not None:
             self.bring_session()
         with self.engine.turn:
-            permissions = claude.permissions_of(desk, self.start.program)
+            permissions = setup.permissions_of(desk, self.start.program)
         call = bool(gate is not None and gate.opened.config.get("deferred"))
         launch = program.start(
             Start(
@@ -264,7 +264,7 @@ class AgentRun:
 
     def surroundings(self, call_of: str) -> dict[str, str]:
         """What it finds in its environment; `call_of` is the gate of a call of its own that waits to be made, or not to be."""
-        from ..resumption.place import named_in_git
+        from ..resumption import named_in_git
 
         env = self.desk.settings.env
         path = env.get("PATH", "/usr/bin:/bin")

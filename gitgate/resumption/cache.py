@@ -31,7 +31,7 @@ from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
 from ..store.remote import RefMove, tracking, validate_remote
 from ..store.remote.fetch import ask_refs, ask_tips, default_branch_of, fetch_branch, fetch_refs
 from ..store.work.restore import remove_worktree
-from .place import lock
+from . import lock
 
 REMOTE = "origin"
 USED = "used"

@@ -22,8 +22,7 @@ from ..context.machine import host_name, slot
 from ..context.targets import no_remote, remote_of, summaries
 from ..document import dataclass, field, replace
 from ..errors import Conflict, Failure, GateError, RemoteUnreachable, StillWaiting
-from ..exchange.publishing import Published, publish, push_moves
-from ..exchange.syncing import bring_home
+from ..exchange.syncing import Published, bring_home, publish, push_moves
 from ..gates import agency, due_runs
 from ..gates.agency import began_here
 from ..gates.leases import boottime, shared_at, stalled

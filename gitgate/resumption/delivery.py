@@ -14,7 +14,7 @@ from ..context import Desk
 from ..context.targets import may_publish_work
 from ..document import dataclass, field, replace
 from ..errors import GateError, IllegalEvent, PushRefused
-from ..exchange.publishing import publish, push_moves
+from ..exchange.syncing import publish, push_moves
 from ..gates.recording import record, reload
 from ..gates.work import before, bring_work, work_of
 from ..model.conversation import SessionRef
@@ -26,7 +26,7 @@ from ..store.records.records import NOBODY
 from ..store.remote import RefMove
 from ..store.work.restore import list_worktrees
 from ..text import counted
-from .place import Course, Situation, remove_place
+from . import Course, Situation, remove_place
 
 HEADS = "refs/heads/"
 TRIES = 4

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .. import resumption as place
 from ..acts import sessions
 from ..acts.answering import Deliver
 from ..context import Desk, machine
 from ..context.ancestry import is_agent
 from ..context.targets import may_publish_work
 from ..errors import Conflict, Failure, GateError
-from ..exchange.publishing import Published
+from ..exchange.syncing import Published
 from ..gates import agency
 from ..gates.recording import reload
 from ..gates.work import bring_work, worktrees
@@ -34,8 +35,7 @@ from ..store.git.permissions import locked, private_folder
 from ..store.work.aside import is_standing
 from ..store.work.restore import matches, open_worktree, remove_worktree
 from ..text import one_line
-from . import place
-from .place import Situation
+from . import Situation
 
 if TYPE_CHECKING:
     from ..agents.agent import Launch

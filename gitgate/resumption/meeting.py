@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .. import resumption as place
 from ..acts import find_gate, sessions
 from ..acts.needs import MOST_BYTES, MOST_SIGNALS
 from ..agents import scrubbed
@@ -39,9 +40,8 @@ from ..store.git.permissions import write_private
 from ..store.git.programs import our_command
 from ..store.git.refs import SESSIONS
 from ..text.secrets import redact, secret_values
-from . import joining, place
+from . import Situation, joining, surroundings
 from .joining import JoinedConversation
-from .place import Situation, surroundings
 
 if TYPE_CHECKING:
     from ..questions.signals import Understood, Utterance

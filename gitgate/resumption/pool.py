@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from .. import claims, text
+from .. import resumption as place
 from ..acts import needs
 from ..agents import without_caller
 from ..claims import Claimant, HeldByAnother, is_left_to_others, pending, take_over
@@ -20,8 +21,7 @@ from ..context import Desk, open_desk
 from ..context.machine import slot
 from ..context.targets import remote_of, summaries
 from ..errors import Conflict, Failure, GateError, RemoteUnreachable, UnknownGate, Usage, WorkFailed
-from ..exchange.publishing import publish
-from ..exchange.syncing import sync
+from ..exchange.syncing import publish, sync
 from ..gates import agency, due_runs
 from ..gates.agency import CannotStart, began_here, note_inability
 from ..gates.leases import RENEW_AT, boottime
@@ -42,8 +42,7 @@ from ..store.remote import RefMove
 from ..store.remote.fetch import fetch_refs
 from ..store.work.restore import matches, open_worktree, remove_worktree
 from ..text import counted
-from . import place
-from .place import Course
+from . import Course
 from .run import POLL, Errand, Resumed, log_of, resume_gate, tell_ending
 
 # A run that slept goes on, with no gate's answer to tell it: its flow is started again, and finds in its

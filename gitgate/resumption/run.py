@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from .. import claims as claiming
+from .. import resumption
+from .. import resumption as notes
 from ..acts import sessions
 from ..acts.needs import context_from_agent, note_writings, told_of_call
 from ..claims import Claimant, ClaimLost, HeldClaim, keep_renewed, renew
@@ -31,10 +33,8 @@ from ..store.git.refs import LEASES, OPEN
 from ..store.remote import RefMove
 from ..store.remote.push import rehearse
 from ..text import counted
-from . import delivery, place
-from . import place as notes
+from . import Course, Situation, delivery, order, program_for
 from .delivery import Delivered
-from .place import Course, Situation, order, program_for
 
 if TYPE_CHECKING:
     from ..agents.agent import AgentOutcome, Finished
@@ -246,10 +246,10 @@ def with_claim(errand: Errand, desk: Desk, renewer: Renewer, saved: SavedSession
     later, course = asked_before(desk, renewer.held), errand.course(gate)
     if later:
         return only_record(errand, desk, renewer, later, course)
-    with place.take_place(desk, gate, course) as found:
+    with resumption.take_place(desk, gate, course) as found:
         errand.say(f"in {found.directory}")
-        there = place.apart(desk, found)
-        place.free(desk, there)
+        there = resumption.apart(desk, found)
+        resumption.free(desk, there)
         bylaws.lift(there)
         earlier = finished_before(desk, gate, found)
         if earlier is not None:
@@ -283,10 +283,10 @@ def only_record(errand: Errand, desk: Desk, renewer: Renewer, later: list[Gate],
     gate = renewer.held.gate
     errand.say(f"the agent asked again in an attempt before: gate {later[-1].id}; it is not started")
     with contextlib.ExitStack() as kept:
-        found = place.resumed_before(desk, gate, kept)
+        found = resumption.resumed_before(desk, gate, kept)
         if found is not None:
-            there = place.apart(desk, found)
-            place.free(desk, there)
+            there = resumption.apart(desk, found)
+            resumption.free(desk, there)
             bylaws.lift(there)
         made = (
             delivery.gather(desk, renewer.held, replace(found, course=course), later)
@@ -510,7 +510,7 @@ def told_at_the_end(desk: Desk, found: Situation, outcome: AgentOutcome, *, agai
     goes on with its new question.
     """
     env = desk.settings.env
-    left = () if again else place.uncommitted(desk, found)
+    left = () if again else resumption.uncommitted(desk, found)
     denied = tuple(context_from_agent(env, call) for call in outcome.denied)
     said = context_from_agent(env, outcome.text, LAST_WORDS)
     return delivery.Told(said, denied, left, str(found.directory) if left else "")

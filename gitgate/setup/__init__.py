@@ -1,1 +1,612 @@
-"""Setup: what `git gate init` sets up, what `doctor` finds, and the demonstrations."""
+"""Setup: what `git gate init` does, as a list of steps that can be shown, taken, and taken back; and Claude Code's part of a project.
+
+Running it is how a person consents: to publishing partial work, and to agents being started here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..agents.claude.command import SHIM, hook_settings, plugin_folder
+from ..context import Desk, machine
+from ..context.targets import remote_of
+from ..document import dataclass
+from ..errors import Failure, Usage
+from ..gates import agency
+from ..policy import project
+from ..store.remote import tracking_base
+from ..text import counted
+
+if TYPE_CHECKING:
+    from ..store.git.permissions import Misfit
+
+# What `git gate init` does, as a list of steps that can be shown, taken, and taken back.
+#
+# Running it is how a person consents: to publishing partial work, and to agents being started here.
+
+
+HIDING, REPLACE = "receive.hideRefs", "refs/replace"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to set up, and what it `means` for the person. `done`: it is so already."""
+
+    name: str
+    means: str
+    done: bool
+    take: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class CloneWishes:
+    """What is wanted of this clone."""
+
+    server: bool = False
+    publish_work: bool = True
+    resume: bool = True
+
+
+def steps(desk: Desk, wishes: CloneWishes) -> list[Step]:
+    """Everything that sets this repository up, what is done already included."""
+    if desk.repo.bare and desk.settings.git.get("core.bare") == "false":
+        raise Usage(
+            "this is inside a repository's own folder, beside its working tree", hint="cd ..; git gate init"
+        )
+    if desk.repo.bare and not wishes.server:
+        raise Usage("this is a bare repository, which others push to", hint="git gate init --server")
+    if wishes.server and not desk.repo.bare:
+        raise Usage("--server is for a bare repository, which others push to", hint="git gate init")
+    remote = None if wishes.server else remote_of(desk)
+    return [
+        setting(desk, "initialised", value=True, words="this clone is set up for gates"),
+        *consents(desk, wishes, remote),
+        *([refspec(desk, remote)] if remote else []),
+        *hooks(desk),
+        *modes(desk),
+        known_step(desk),
+    ]
+
+
+def consents(desk: Desk, wishes: CloneWishes, remote: str | None) -> list[Step]:
+    """What running `init` permits, each said plainly."""
+    runs = "an answer that arrives here starts the agent again on this machine, with your rights (--no-resume forbids it)"
+    stays = "no agent is started here by itself; you do it with: git gate resume"
+    if wishes.server:
+        shared = "gates are shared through this repository itself"
+        return [
+            setting(desk, "server", value=True, words=shared),
+            setting(desk, "resumeHere", value=wishes.resume, words=runs if wishes.resume else stays),
+            hiding(desk),
+        ]
+    goes = (
+        f"each question pushes the partial work to {remote or 'the remote'}: unpublished commits, changed and untracked "
+        "files; the agent's commits go to its branch (--no-publish-work keeps them here)"
+    )
+    kept = "partial work stays in this clone; only questions and answers are pushed"
+    return [
+        setting(desk, "publishWork", value=wishes.publish_work, words=goes if wishes.publish_work else kept),
+        setting(desk, "resumeHere", value=wishes.resume, words=runs if wishes.resume else stays),
+    ]
+
+
+def setting(desk: Desk, name: str, *, value: bool, words: str) -> Step:
+    key, text = f"gitgate.{name}", "true" if value else "false"
+    return Step(
+        f"config {key} {text}",
+        words,
+        desk.settings.git.get(key.lower()) == text,
+        lambda: put(desk, "--replace-all", key, text),
+    )
+
+
+def put(desk: Desk, *args: str) -> None:
+    desk.repo.git.run("config", "--local", *args)
+
+
+def hiding(desk: Desk) -> Step:
+    """Git itself follows such refs where it checks what is pushed, and a bad one stops every push."""
+    return Step(
+        f"config {HIDING} {REPLACE}",
+        f"a push of {REPLACE}/*, which would have git read one object as another, is refused",
+        REPLACE in hidden(desk),
+        lambda: put(desk, "--add", HIDING, REPLACE),
+    )
+
+
+def hidden(desk: Desk) -> list[str]:
+    return (
+        desk.repo.git.run("config", "--get-all", HIDING, check=False).out.decode("utf-8", "replace").split()
+    )
+
+
+def spec_of(remote: str) -> str:
+    return f"+refs/hitl/open/*:{tracking_base(remote)}open/*"
+
+
+def refspec(desk: Desk, remote: str) -> Step:
+    key, spec = f"remote.{remote}.fetch", spec_of(remote)
+    listed = (
+        desk.repo.git.run("config", "--get-all", key, check=False).out.decode("utf-8", "replace").split("\n")
+    )
+    return Step(
+        f"config {key} {spec}",
+        f"git fetch {remote} brings gates along",
+        spec in listed,
+        lambda: put(desk, "--add", key, spec),
+    )
+
+
+def hooks(desk: Desk) -> list[Step]:
+    folder = agency.hooks_folder(desk.repo)
+    if folder is None:
+        return []
+    means = {
+        "pre-receive": "a push that would change or lose a gate is refused",
+        "post-receive": "an answer that is pushed here resumes its agent",
+    }
+    return [hook(desk, name, means[name]) for name in agency.NAMES]
+
+
+def hook(desk: Desk, name: str, words: str) -> Step:
+    folder = agency.hooks_folder(desk.repo) or desk.repo.common_dir / "hooks"
+    state = agency.state(folder, name)
+    if state == "foreign":
+        words += f"; the hook that is there runs first, as {name}{agency.BEFORE}"
+    return Step(f"hook {name}", words, state == "current", lambda: agency.install(folder, name))
+
+
+def wrong_modes(desk: Desk) -> Iterator[Misfit]:
+    """What others cannot read although the repository is theirs too, and what they could although it is one account's own.
+
+    In a clone of one person, whose umask may be narrow on purpose, git's own files are left alone.
+    """
+    from ..store.git import permissions
+
+    shared = permissions.sharing(desk.settings.git)
+    yield from permissions.folder_misfits(desk.repo.state_dir)
+    if desk.repo.bare or shared.bits:
+        yield from permissions.narrowed(desk.repo.common_dir, shared)
+
+
+def modes(desk: Desk) -> list[Step]:
+    """Where there is something to mend that is this account's; what is somebody else's `doctor` names."""
+    ours = [one for one in wrong_modes(desk) if one.ours]
+    if not ours:
+        return []
+
+    def mend() -> None:
+        for one in ours:
+            one.mend()
+
+    words = (
+        "git's files can be read by whom the repository is for, and what git gate keeps by this account alone"
+    )
+    return [Step(f"modes of {counted(len(ours), 'file')}", words, False, mend)]
+
+
+def known_step(desk: Desk) -> Step:
+    place, env = desk.repo.place, desk.settings.env
+    return Step(
+        "known repository",
+        "git gate list --everywhere and git gate worker --everywhere include it",
+        place in machine.read_registry(env),
+        lambda: machine.register(env, place),
+    )
+
+
+def removal_steps(desk: Desk) -> list[Step]:
+    """Everything that `init` did, undone; gates, sessions and settings of the person's own stay."""
+    keys = ("initialised", "publishWork", "resumeHere", "server")
+    folder = agency.hooks_folder(desk.repo)
+    found = [
+        Step(
+            f"config gitgate.{key}",
+            "forgotten",
+            f"gitgate.{key.lower()}" not in desk.settings.git,
+            unset(desk, key),
+        )
+        for key in keys
+    ]
+    for key, spec in refspecs(desk):
+        found.append(
+            Step(f"config {key}", "git fetch brings no gates any more", False, drop(desk, key, spec))
+        )
+    if REPLACE in hidden(desk):
+        words = f"{REPLACE}/* can be pushed again"
+        found.append(Step(f"config {HIDING}", words, False, drop(desk, HIDING, REPLACE)))
+    if folder is not None:
+        found.extend(taken_away(folder, name) for name in agency.NAMES)
+    place, env = desk.repo.place, desk.settings.env
+    gone = place not in machine.read_registry(env)
+    found.append(Step("known repository", "forgotten", gone, lambda: machine.unregister(env, place)))
+    return found
+
+
+def taken_away(folder: Path, name: str) -> Step:
+    before = (folder / f"{name}{agency.BEFORE}").exists()
+    words = "taken away; what was there before is back" if before else "taken away"
+    gone = not agency.is_ours(folder / name)
+    return Step(f"hook {name}", words, gone, lambda: agency.remove(folder, name))
+
+
+def unset(desk: Desk, key: str) -> Callable[[], None]:
+    return lambda: put(desk, "--unset-all", f"gitgate.{key}")
+
+
+def drop(desk: Desk, key: str, spec: str) -> Callable[[], None]:
+    return lambda: put(desk, "--fixed-value", "--unset-all", key, spec)
+
+
+def refspecs(desk: Desk) -> list[tuple[str, str]]:
+    """The fetch lines that are ours."""
+    listed = desk.repo.git.run("config", "-z", "--get-regexp", r"^remote\..*\.fetch$", check=False).out
+    pairs = (entry.partition("\n")[::2] for entry in listed.decode("utf-8", "surrogateescape").split("\0"))
+    return [(key, spec) for key, spec in pairs if spec.startswith("+refs/hitl/open/*:refs/gitgate/")]
+
+
+TEXTS = Path(__file__).resolve().parents[1] / "texts"
+AGENTS, SCRIPT = "AGENTS.md", "scripts/ask-human.sh"
+BEGIN = "<!-- git gate: begin (kept by `git gate init --agents`) -->"
+END = "<!-- git gate: end -->"
+OURS = "(written by `git gate init --script`)"
+
+
+def top_of(desk: Desk) -> Path:
+    if desk.repo.top is None:
+        raise Usage("this is a bare repository: there is no project to write to", hint="do it in a clone")
+    return desk.repo.top
+
+
+def text_of(place: Path) -> str:
+    try:
+        return place.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as unreadable:
+        raise Failure(
+            f"{place} cannot be read: {unreadable}", hint="mend it, or move it away"
+        ) from unreadable
+
+
+def own_text(top: Path, name: str, mark: str) -> str:
+    """What stands in a file that we wrote, which `mark` tells; empty where there is none. Another's is not written over."""
+    text = text_of(top / name)
+    if text and mark not in text:
+        raise Usage(f"{name} is there, and is not ours", hint="rename it, and run this again")
+    return text
+
+
+def file_step(top: Path, name: str, means: str, here: str, wanted: str) -> Step:
+    return Step(name, means, here == wanted, lambda: put_text(top / name, wanted))
+
+
+def put_text(place: Path, text: str, *, executable: bool = False) -> None:
+    """All of it or nothing; a link is followed to the file that it stands for."""
+    place = place.resolve()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new = place.with_name(f".{place.name}.{os.getpid()}.new")
+    new.write_text(text, encoding="utf-8", newline="\n")
+    mode = place.stat().st_mode & 0o777 if place.exists() else 0o644
+    new.chmod(mode | 0o111 if executable else mode)
+    new.replace(place)
+
+
+def take_away(place: Path, stop: Path) -> None:
+    """The file, and the folders that it leaves empty."""
+    place.unlink(missing_ok=True)
+    for folder in place.parents:
+        if folder == stop or not folder.is_relative_to(stop) or any(folder.iterdir()):
+            return
+        folder.rmdir()
+
+
+# A section between marks
+
+
+def with_section(text: str, section: str) -> str:
+    """`text` with our section, in its old place or at the end; empty text takes it away."""
+    before, begin, rest = text.partition(BEGIN)
+    inner, end, after = rest.partition(END)
+    if begin and not end:
+        raise Failure(
+            f"a line `{END}` is missing", hint="put it where the section ends, or take the first mark away"
+        )
+    del inner
+    if not begin:
+        before, after = (f"{text.rstrip()}\n\n" if text.strip() else ""), "\n"
+    if not section:
+        rest = f"{before.rstrip()}\n\n{after.lstrip()}".strip()
+        return f"{rest}\n" if rest else ""
+    return f"{before}{BEGIN}\n{section.strip()}\n{END}{after}"
+
+
+def agents_steps(desk: Desk) -> list[Step]:
+    place = top_of(desk) / AGENTS
+    text = text_of(place)
+    new = with_section(text, text_of(TEXTS / AGENTS))
+    words = "agents without a plugin are told when to ask a person, and how"
+    return [Step(f"section in {AGENTS}", words, new == text, lambda: put_text(place, new))]
+
+
+def agents_removal(desk: Desk) -> list[Step]:
+    if desk.repo.top is None:
+        return []
+    place = desk.repo.top / AGENTS
+    text = text_of(place)
+    new = with_section(text, "") if BEGIN in text else text
+
+    def take() -> None:
+        if new:
+            put_text(place, new)
+        else:
+            place.unlink()
+
+    return [Step(f"section in {AGENTS}", "taken away; the rest stays", BEGIN not in text, take)]
+
+
+# A script of its own
+
+
+def script_steps(desk: Desk) -> list[Step]:
+    top = top_of(desk)
+    place = top / SCRIPT
+    text, new = own_text(top, SCRIPT, OURS), text_of(TEXTS / Path(SCRIPT).name)
+    current = text == new and os.access(place, os.X_OK)
+    words = "./scripts/ask-human.sh QUESTION [text|yesno|select] [A,B,C] asks a person, waits and prints the answer"
+    return [Step(SCRIPT, words, current, lambda: put_text(place, new, executable=True))]
+
+
+def script_removal(desk: Desk) -> list[Step]:
+    if desk.repo.top is None:
+        return []
+    top = desk.repo.top
+    ours = OURS in text_of(top / SCRIPT)
+    return [Step(SCRIPT, "taken away", not ours, lambda: take_away(top / SCRIPT, top))]
+
+
+# Claude Code's part of a project: hooks in its settings, the shim that they call, and the skill. They
+# stand in the project, to be committed, so that every clone's agents ask. Settings of the project's own
+# are kept.
+#
+# And what a command of Claude Code is given so that it can ask and work: our hooks, and what it may do
+# without being asked. A job's home is empty and its folder is trusted by nobody, so that without them it
+# neither asks nor edits there, and nobody sees that it wanted to. The checkout is the job's own and is
+# gone after it; what gets out is commits on the agent's branch, and gates.
+
+
+SETTINGS, PLACED, SKILL = (
+    ".claude/settings.json",
+    ".claude/gitgate-hook",
+    ".claude/skills/asking-a-person/SKILL.md",
+)
+MARK = "gitgate-hook"
+PROGRAM = "gitgate.program"
+
+
+def claude_steps(desk: Desk) -> list[Step]:
+    top = top_of(desk)
+    here = load_json(top / SETTINGS)
+    wanted = with_hooks(here, hook_settings(f'sh "$CLAUDE_PROJECT_DIR"/{PLACED}'))
+    plugin = plugin_folder()
+    return [
+        program(desk),
+        copied(
+            top,
+            PLACED,
+            plugin / SHIM,
+            "the hooks call it; without git gate it denies questions instead of passing them",
+        ),
+        Step(
+            f"hooks in {SETTINGS}",
+            "Claude Code's questions, and calls that .gitgate.yml names, become gates (commit it with the two others)",
+            here == wanted,
+            lambda: save(top / SETTINGS, wanted),
+        ),
+        copied(
+            top,
+            SKILL,
+            plugin / "skills/asking-a-person/SKILL.md",
+            "teaches when to ask, and what a good question has",
+        ),
+    ]
+
+
+def claude_removal(desk: Desk) -> list[Step]:
+    if desk.repo.top is None:
+        return []
+    top = desk.repo.top
+    here = load_json(top / SETTINGS)
+    without = with_hooks(here, {})
+
+    def take() -> None:
+        if without:
+            save(top / SETTINGS, without)
+        else:
+            take_away(top / SETTINGS, top)
+
+    gone = [Step(name, "taken away", not (top / name).exists(), away(top, name)) for name in (PLACED, SKILL)]
+    known = PROGRAM in desk.settings.git
+    forget = Step(
+        f"config {PROGRAM}", "forgotten", not known, lambda: configure(desk, "--unset-all", PROGRAM)
+    )
+    return [
+        Step(f"hooks in {SETTINGS}", "taken away; other settings stay", here == without, take),
+        *gone,
+        forget,
+    ]
+
+
+def away(top: Path, name: str) -> Callable[[], None]:
+    return lambda: take_away(top / name, top)
+
+
+def program(desk: Desk) -> Step:
+    """Where git-gate is, for a hook that does not find it on PATH."""
+    place = str(Path(sys.executable).parent / "git-gate")
+    said = desk.settings.git.get(PROGRAM)
+    return Step(
+        f"config {PROGRAM} {place}",
+        "where hooks find git gate when it is not on PATH",
+        said == place,
+        lambda: configure(desk, "--replace-all", PROGRAM, place),
+    )
+
+
+def configure(desk: Desk, *args: str) -> None:
+    desk.repo.git.run("config", "--local", *args)
+
+
+def copied(top: Path, name: str, source: Path, words: str) -> Step:
+    text = text_of(source)
+    if not text:
+        raise Failure(
+            "the plugin is not part of this installation", hint="pip install --force-reinstall git-gate"
+        )
+    current = text_of(top / name) == text
+    return Step(name, words, current, lambda: put_text(top / name, text, executable=name == PLACED))
+
+
+def load_json(place: Path) -> dict[str, Any]:
+    text = text_of(place)
+    try:
+        found = json.loads(text) if text.strip() else {}
+    except ValueError as wrong:
+        raise Failure(f"{place} is not JSON: {wrong}", hint="mend it, and run this again") from wrong
+    if not isinstance(found, dict) or not isinstance(found.get("hooks", {}), dict):
+        raise Failure(
+            f"{place} is not in the form of Claude Code's settings", hint="mend it, and run this again"
+        )
+    return found
+
+
+def save(place: Path, value: dict[str, Any]) -> None:
+    put_text(place, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def with_hooks(here: dict[str, Any], ours: dict[str, object]) -> dict[str, Any]:
+    """The settings with our hooks and no older ones of ours; every other hook stays where it was."""
+    hooks: dict[str, Any] = {}
+    for event in dict.fromkeys((*here.get("hooks", {}), *ours)):
+        before = here.get("hooks", {}).get(event, [])
+        others = (
+            [kept for entry in before if (kept := without_ours(entry))]
+            if isinstance(before, list)
+            else before
+        )
+        mine = ours.get(event, [])
+        if others or mine:
+            hooks[event] = [*others, *mine] if isinstance(mine, list) else others
+    rest = {name: value for name, value in here.items() if name != "hooks"}
+    return {**rest, "hooks": hooks} if hooks else rest
+
+
+def without_ours(entry: Any) -> Any:
+    if not isinstance(entry, dict) or not isinstance(entry.get("hooks"), list):
+        return entry
+    kept = [
+        hook
+        for hook in entry["hooks"]
+        if MARK not in str(hook.get("command") if isinstance(hook, dict) else "")
+    ]
+    if len(kept) == len(entry["hooks"]):
+        return entry
+    return {**entry, "hooks": kept} if kept else None
+
+
+MOST_CHARACTERS = 1 << 20
+
+
+def in_job(env: Mapping[str, str]) -> bool:
+    """Whether this is a job of GitHub's Actions, or of Gitea's, which say the same; or of GitLab's CI."""
+    return "true" in (env.get("GITHUB_ACTIONS"), env.get("GITLAB_CI"))
+
+
+def permissions_of(desk: Desk, program: str) -> dict[str, list[str]]:
+    """What the project permits and forbids, as its protected branch says; in a job what work takes besides. To forbid wins."""
+    found = dict(project.permissions(desk, program))
+    from ..agents import adapter
+
+    besides = adapter(program).job_rules if in_job(desk.settings.env) else ()
+    if besides:
+        found["allow"] = list(dict.fromkeys((*found.get("allow", ()), *besides)))
+    return found
+
+
+# What a project's folder says of settings and servers, left out as it is for a resumed agent.
+SOURCES, SERVERS = "--setting-sources", "--strict-mcp-config"
+
+
+def equipped(desk: Desk, words: Sequence[str], doubt: str = "") -> tuple[str, ...]:
+    """The command of a program that takes hooks, with them; any other as it is.
+
+    Where there is a `doubt` about what the folder says, nothing of that takes part, unless the command itself says what does.
+    """
+    from ..agents.claude import command
+
+    if not command.is_claude(words):
+        return tuple(words)
+    ours: dict[str, object] = {"hooks": command.hooks()}
+    may = permissions_of(desk, "claude")
+    if may:
+        ours["permissions"] = may
+    program, *rest = command.with_settings(words, ours, lambda name: text_of_settings(desk, name))
+    return (program, *(held_back(words) if doubt else ()), *rest)
+
+
+PROMPTS, SESSION = ("--permission-prompt-tool", "stdio"), "--session-id"
+GOES_ON = ("--resume", "-r", "--continue", "-c", SESSION)
+
+
+def able_to_ask(desk: Desk, words: Sequence[str], session: str) -> tuple[str, ...]:
+    """A person's own `claude -p …` with what it takes to ask, as far as it does not say otherwise; any other command as it is.
+
+    Its own tool for questions is offered only where somebody could be asked. A new conversation is called `session`, so that
+    it is known whatever form its output has.
+    """
+    from ..agents.claude import command
+
+    if not command.is_claude(words) or not (names_flag(words, "-p") or names_flag(words, "--print")):
+        return tuple(words)
+    given = tuple(words)
+    if names_flag(words, SOURCES) or not has_hooks(desk):
+        ours = {"hooks": command.hooks()}
+        given = command.with_settings(given, ours, lambda name: text_of_settings(desk, name))
+    program, *rest = given
+    prompts = () if names_flag(words, PROMPTS[0]) else PROMPTS
+    called = () if any(names_flag(words, flag) for flag in GOES_ON) else (SESSION, session)
+    return (program, *prompts, *called, *rest)
+
+
+def has_hooks(desk: Desk) -> bool:
+    """Whether our hooks stand in the project's own settings, where `git gate init --claude` puts them."""
+    return desk.repo.top is not None and MARK in text_of(desk.repo.top / SETTINGS)
+
+
+def held_back(words: Sequence[str]) -> tuple[str, ...]:
+    """The flags by which Claude Code loads nothing of the folder's own, as far as its command does not say otherwise."""
+    sources = () if names_flag(words, SOURCES) else (SOURCES, "user")
+    return (*sources, *(() if names_flag(words, SERVERS) else (SERVERS,)))
+
+
+def names_flag(words: Sequence[str], flag: str) -> bool:
+    from ..agents.claude.command import END
+
+    flags = words[: words.index(END)] if END in words else words
+    return any(word.partition("=")[0] == flag for word in flags)
+
+
+def text_of_settings(desk: Desk, name: str) -> str:
+    try:
+        with (desk.repo.place / name).open(encoding="utf-8-sig") as file:
+            return file.read(MOST_CHARACTERS)
+    except (OSError, ValueError) as unreadable:
+        raise Usage(
+            f"--settings of the agent's command cannot be read: {name}",
+            hint="a file of the repository, or JSON",
+        ) from unreadable

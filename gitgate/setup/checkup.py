@@ -16,6 +16,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from .. import setup
 from ..acts.needs import load_rules
 from ..agents.agent import Launch, reason_of_end
 from ..agents.process import run_launch
@@ -35,8 +36,7 @@ from ..store.git.objects import read_protected
 from ..store.git.programs import our_command
 from ..store.work import printable
 from ..text import counted, one_line
-from . import claude, parts
-from .claude import able_to_ask
+from . import REPLACE, able_to_ask, hidden, parts, spec_of, top_of, wrong_modes
 from .demo import (
     AGENT_TIMEOUT,
     PASSED_ON,
@@ -49,7 +49,6 @@ from .demo import (
     rehearsed,
     text_of,
 )
-from .steps import REPLACE, hidden, spec_of, top_of, wrong_modes
 
 if TYPE_CHECKING:
     from ..agents.agent import Finished
@@ -501,7 +500,7 @@ def rehearse(desk: Desk) -> Iterator[Finding]:
 
 
 def set_up(desk: Desk) -> Iterator[Finding]:
-    for step in claude.claude_steps(desk):
+    for step in setup.claude_steps(desk):
         if step.done:
             yield Finding(step.name, GOOD, step.means)
         else:
@@ -545,7 +544,7 @@ class RehearsalStage:
         }
         Git(self.room, self.env).run("init", "-q", str(self.place))
         git = Git(self.place, self.env)
-        known = {name: self.desk.settings.git.get(name, "") for name in (claude.PROGRAM,)}
+        known = {name: self.desk.settings.git.get(name, "") for name in (setup.PROGRAM,)}
         settings = {**PERSON, **known, "gitgate.agent.claude.program": json.dumps([self.program])}
         for name, value in settings.items():
             if value:
@@ -560,12 +559,12 @@ class RehearsalStage:
 
     def copy_project(self) -> None:
         """Our hooks as `init --claude` writes them, and the project's own rules on tools."""
-        for step in claude.claude_steps(self.open())[1:]:
+        for step in setup.claude_steps(self.open())[1:]:
             step.take()
-        own = claude.load_json(top_of(self.desk) / claude.SETTINGS)
+        own = setup.load_json(top_of(self.desk) / setup.SETTINGS)
         if isinstance(own.get("permissions"), dict):
-            place = self.place / claude.SETTINGS
-            claude.save(place, {**claude.load_json(place), "permissions": own["permissions"]})
+            place = self.place / setup.SETTINGS
+            setup.save(place, {**setup.load_json(place), "permissions": own["permissions"]})
 
     def open(self) -> Desk:
         return open_desk(self.place, self.env)
@@ -626,7 +625,7 @@ class RehearsalStage:
 def denied(desk: Desk) -> str:
     """Rules of the project that forbid what we need; empty when there are none."""
     try:
-        own = claude.load_json(top_of(desk) / claude.SETTINGS).get("permissions")
+        own = setup.load_json(top_of(desk) / setup.SETTINGS).get("permissions")
     except GateError:
         return ""
     rules = own.get("deny", []) if isinstance(own, Mapping) else []
@@ -635,4 +634,4 @@ def denied(desk: Desk) -> str:
         for rule in rules
         if isinstance(rule, str) and ("gate" in rule or rule in ("Bash", "AskUserQuestion"))
     ]
-    return f"{claude.SETTINGS} forbids {', '.join(named)}: take that out" if named else ""
+    return f"{setup.SETTINGS} forbids {', '.join(named)}: take that out" if named else ""

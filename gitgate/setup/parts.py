@@ -25,7 +25,7 @@ from ..store.git import Git
 from ..store.git.refs import TRACKING
 from ..store.work.restore import list_worktrees, without_place
 from ..text import counted
-from .steps import Step, put_text, take_away, text_of, top_of
+from . import Step, put_text, take_away, text_of, top_of
 
 # The manual page, which git opens for `git gate --help`: whether `man` finds it, and a link to it where
 # it does not.
@@ -318,9 +318,9 @@ class Part(NamedTuple):
 
 
 PARTS: tuple[Part, ...] = (
-    Part("claude", "Claude Code's hooks and skill, in this project.", "gitgate.setup.claude"),
-    Part("agents", "Guidance for other agents, in AGENTS.md.", "gitgate.setup.steps"),
-    Part("script", "scripts/ask-human.sh, by which any program asks.", "gitgate.setup.steps"),
+    Part("claude", "Claude Code's hooks and skill, in this project.", "gitgate.setup"),
+    Part("agents", "Guidance for other agents, in AGENTS.md.", "gitgate.setup"),
+    Part("script", "scripts/ask-human.sh, by which any program asks.", "gitgate.setup"),
     Part(
         "flows",
         "An example flow, its agents, and a workflow that runs it on a label.",
@@ -343,7 +343,7 @@ class InitChoice(NamedTuple):
 
 def wanted(desk: Desk, chosen: InitChoice) -> list[Step]:
     """Every step to take, those included that were taken already."""
-    from .steps import CloneWishes, steps
+    from . import CloneWishes, steps
 
     wishes = CloneWishes(
         chosen.server,
@@ -364,7 +364,7 @@ def planned_removal(
     desk: Desk, parts: Sequence[Part] = (), *, clients: Sequence[str] = (), purge: bool = False
 ) -> list[Step]:
     """With parts named, those alone; else everything that `init` did, and with `purge` all that was kept besides."""
-    from . import steps as setup
+    from .. import setup
 
     named = parts or clients
     found = [step for part in (parts if named else PARTS) for step in removal_of(part, desk)]

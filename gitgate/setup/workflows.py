@@ -18,7 +18,7 @@ from ..context.targets import GITHUB, address_of, is_github, read_address, serve
 from ..errors import Failure, Usage
 from ..store.git import Git
 from ..version import REPOSITORY
-from .steps import TEXTS, Step, file_step, own_text, put_text, take_away, text_of, top_of
+from . import TEXTS, Step, file_step, own_text, put_text, take_away, text_of, top_of
 
 # `git gate init --github`: small workflows in a person's repository, which call this project's own by
 # commit; and `--flows`: an example of a flow, with a workflow that runs it.

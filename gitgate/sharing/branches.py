@@ -18,7 +18,7 @@ from ..context import Desk
 from ..context.targets import may_publish_work, remote_of, summaries
 from ..document import dataclass, replace
 from ..errors import BrokenPolicy, Failure, GateError, LostRace
-from ..exchange.publishing import push_moves
+from ..exchange.syncing import push_moves
 from ..gates.work import followed, note_served, served_in
 from ..policy import SIGNERS, load_book, policy_remote, protected_refs
 from ..policy.project import configures

@@ -241,16 +241,16 @@ def test_a_push_that_fails_after_hearing_of_another_answer(
     sync(bob.desk)
     say(ann, gate, who=ADA)
     desk = bob.desk
-    from gitgate.exchange import publishing
+    from gitgate.exchange import syncing
 
-    heard = publishing.catch_up
+    heard = syncing.catch_up
 
     def then_gone(*args: object) -> Gate:
         after = heard(*args)  # type: ignore[arg-type]
         bob.clone.git("remote", "set-url", "origin", str(bare.path) + "-gone")
         return after
 
-    monkeypatch.setattr(publishing, "catch_up", then_gone)
+    monkeypatch.setattr(syncing, "catch_up", then_gone)
     with pytest.raises(Conflict, match="Ada was first"):
         respond(desk, bob.now(gate), Given(text="SQLite"), Manner(who=BOB))
 

@@ -9,7 +9,7 @@ import pytest
 
 from gitgate.acts import remarks
 from gitgate.errors import Conflict, Failure, IllegalEvent, NotAllowed, Usage
-from gitgate.exchange.publishing import Published
+from gitgate.exchange.syncing import Published
 from gitgate.model.gate import Gate, Remark
 from gitgate.store.git.refs import OPEN
 from support.deciding import gate_of, say

@@ -140,7 +140,7 @@ def seen(tmux: Callable[..., str], words: str) -> bool:
 
 def test_the_script_on_the_page_is_the_one_that_is_written(repo: Clone) -> None:
     """Its three ways to ask, each as far as the question."""
-    from gitgate.setup.steps import TEXTS
+    from gitgate.setup import TEXTS
 
     repo.write("scripts/ask-human.sh", (TEXTS / "ask-human.sh").read_text(), executable=True)
     fake = repo.write("bin/git-gate", "#!/bin/sh\nprintf '%s|' \"$@\"\n", executable=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.setup.steps import TEXTS
+from gitgate.setup import TEXTS
 from support import PATIENCE
 from support.resuming import Agent
 from support.testbed.command import Command

@@ -16,7 +16,7 @@ import pytest
 import gitgate
 from gitgate.cli import exits, process
 from gitgate.cli.main import complain
-from gitgate.cli.terminal.screen import Screen
+from gitgate.cli.terminal import Screen
 from gitgate.errors import UnsupportedSystem
 from support import PATIENCE
 from support.testbed.command import COMMAND, Command

@@ -9,8 +9,7 @@ import pytest
 
 from gitgate.acts import sessions
 from gitgate.errors import BrokenRecord
-from gitgate.exchange.publishing import publish
-from gitgate.exchange.syncing import sync
+from gitgate.exchange.syncing import publish, sync
 from gitgate.model import lease
 from gitgate.model.conversation import Conversation, SavedSession
 from gitgate.model.gate import Answer, Gate, Remark

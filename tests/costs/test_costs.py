@@ -271,7 +271,7 @@ def test_a_setting(copy: PackageCopy, repo: Clone) -> None:
 VERB = '''
 import click
 
-from ..terminal.screen import Screen, verb
+from ..terminal import Screen, verb
 
 
 @click.command("nap")

@@ -15,9 +15,8 @@ from gitgate.acts.reporting import events_of_all, gate_status, overall_status, r
 from gitgate.claims import claim
 from gitgate.context.machine import Presence, note_presence, presence_file
 from gitgate.errors import AmbiguousGate, Failure, PushRefused
-from gitgate.exchange import merging, publishing
-from gitgate.exchange.publishing import publish
-from gitgate.exchange.syncing import sync
+from gitgate.exchange import merging, syncing
+from gitgate.exchange.syncing import publish, sync
 from gitgate.gates import Filter, list_gates
 from gitgate.gates.history import archived_gates, load_archived
 from gitgate.gates.leases import stalled
@@ -82,7 +81,7 @@ def test_a_gate_that_is_acted_on_here_goes_later(ann: Seat, bare: Clone) -> None
     claim(ann.desk, gate, claimant())
     ann.clone.git("remote", "add", "origin", str(bare.path))
     done = publish(ann.desk, ann.now(gate), push=True)
-    assert (done.pushed, done.reason) == (False, publishing.ACTED_ON)
+    assert (done.pushed, done.reason) == (False, syncing.ACTED_ON)
     assert sync(ann.desk).pushed == ()
     assert not bare.refs("refs/hitl")
 
@@ -103,7 +102,7 @@ def test_a_gate_that_never_stands_still_there(
     ann: Seat, bob: Seat, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After some tries it stays here for now, and the command that brings it there is said."""
-    monkeypatch.setattr(publishing, "TRIES", 2)
+    monkeypatch.setattr(syncing, "TRIES", 2)
     gate = ann.ask(push=True)
     sync(bob.desk)
     ours = ann.answer(gate, push=False)

@@ -14,8 +14,7 @@ from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes, ask
 from gitgate.context import Desk, open_desk
 from gitgate.errors import Conflict, Failure, IllegalEvent, RemoteUnreachable
-from gitgate.exchange.publishing import publish
-from gitgate.exchange.syncing import sync
+from gitgate.exchange.syncing import publish, sync
 from gitgate.gates.history import archived_gates, load_archived
 from gitgate.model.gate import Gate, Option
 from gitgate.questions import Given

@@ -40,7 +40,7 @@ STEPS = {
     "before the claim": ("gitgate.claims", "move", "before"),
     "claimed": ("gitgate.claims", "move", "after"),
     "the claim not yet known here": ("gitgate.claims", "follow", "before"),
-    "the place made": ("gitgate.resumption.place", "with_branch_news", "before"),
+    "the place made": ("gitgate.resumption", "with_branch_news", "before"),
     "about to start": ("gitgate.agents.process", "begin", "before"),
     "started": ("gitgate.agents.process", "begin", "after"),
     "finished, not recorded": ("gitgate.resumption.delivery", "gather", "before"),

@@ -10,7 +10,7 @@ import pytest
 
 from gitgate.agents.agent import AgentSettings
 from gitgate.context import machine, open_desk
-from gitgate.resumption.place import flags_before
+from gitgate.resumption import flags_before
 from support.testbed.repositories import Clone
 
 GATE = "7k2fw3x9ab"

@@ -11,7 +11,7 @@ import pytest
 from gitgate.agents.claude import Claude
 from gitgate.context import Desk, open_desk
 from gitgate.errors import Failure, Usage
-from gitgate.setup.claude import equipped, permissions_of
+from gitgate.setup import equipped, permissions_of
 from support.testbed.repositories import Clone
 
 RULES = {"permissions": {"allow": ["Bash(npm test:*)"], "deny": ["Edit(./migrations/**)"]}}

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gitgate.exchange.publishing import publish
-from gitgate.exchange.syncing import sync
+from gitgate.exchange.syncing import publish, sync
 from support.resuming import Seat
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, GitError

@@ -14,7 +14,7 @@ from ...errors import Failure, GateError, NotAllowed, Usage
 from ...model import AWAITING
 from ...store.git.refs import OPEN
 from .. import exits
-from ..terminal.screen import Screen, explain_alone, gate_argument, verb
+from ..terminal import Screen, explain_alone, gate_argument, verb
 from .jobs import (
     accounts_behind_job,
     need_protected,
@@ -194,8 +194,8 @@ def go_on_command(screen: Screen, gate_id: str) -> int:
     git gate github go-on 7k2f
     """
     from ...claims import hand_over
+    from ...resumption import Course
     from ...resumption.calls import pool_of
-    from ...resumption.place import Course
     from ..process import stop_on_signal
 
     desk = screen.desk()
@@ -389,7 +389,7 @@ def comment_command(screen: Screen, gate_id: str) -> int:
 
 def ask_job(screen: Screen, desk: Desk, forge: Forge, gate: Gate, thread: Thread) -> int:
     """It posts the comment of what it finds pushed."""
-    from ...exchange.publishing import publish
+    from ...exchange.syncing import publish
 
     if not publish(desk, gate, push=True).pushed:
         raise Failure(

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from ...errors import Failure, GateError, NotAllowed, Usage
 from .. import exits
-from ..terminal.screen import Screen
+from ..terminal import Screen
 
 if TYPE_CHECKING:
     from ...context import Desk
@@ -77,7 +77,7 @@ def hand_on(screen: Screen, desk: Desk, gates: list[str]) -> None:
 
 def resume_gates(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vouched: str = "") -> int:
     """Start the agents of gates whose answer is proven, one after the other, and say on the thread what came of it."""
-    from ...setup.claude import in_job
+    from ...setup import in_job
     from ..process import stop_on_signal
 
     refuse_unprepared(desk)
@@ -183,7 +183,7 @@ def job_event(screen: Screen) -> dict[str, object]:
 
 def accounts_behind_job(screen: Screen) -> tuple[str, ...]:
     """The accounts that started this job; nobody's where it is none of Actions'."""
-    from ...setup.claude import in_job
+    from ...setup import in_job
     from ...surfaces.forge.hosts.forge import started_by
 
     return started_by(screen.env, job_event(screen)) if in_job(screen.env) else ()
@@ -210,7 +210,7 @@ def refuse_other_requesters(desk: Desk, logins: Sequence[str]) -> None:
 def need_protected(screen: Screen, desk: Desk) -> None:
     """In a job nobody's answer counts, and nobody is started, where it is not certain which branch has the policy."""
     from ...policy import policy_remote, protected_refs
-    from ...setup.claude import in_job
+    from ...setup import in_job
     from ...store.git.objects import protected_tip
 
     if not in_job(screen.env):
@@ -228,7 +228,7 @@ def need_protected(screen: Screen, desk: Desk) -> None:
 @contextlib.contextmanager
 def undisturbed(screen: Screen, desk: Desk) -> Iterator[None]:
     """Let an agent change neither what git is set up with, which has the token next, nor what the steps after it run with."""
-    from ...setup.claude import in_job
+    from ...setup import in_job
 
     if not in_job(screen.env):
         yield

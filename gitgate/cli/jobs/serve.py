@@ -21,7 +21,7 @@ import click
 from ...errors import Failure, GateError, IllegalEvent, Usage
 from ...text import one_line
 from .. import exits
-from ..terminal.screen import Screen, read_duration, verb, where
+from ..terminal import Screen, read_duration, verb, where
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import click
 
 from ...errors import Failure, GateError, NotAllowed, Usage
 from .. import exits
-from ..terminal.screen import Screen, gate_argument, read_file, verb
+from ..terminal import Screen, gate_argument, read_file, verb
 from .jobs import accounts_behind_job, job_event, job_server, need_protected, write_outputs
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ PACKAGE = (
 
 def run_first(screen: Screen) -> int:
     from ...policy.project import in_force
-    from ...setup.claude import in_job
+    from ...setup import in_job
     from ..verbs.resume import ASKED, SETTINGS, wrap_command
     from .jobs import agent_command, need_protected, undisturbed, write_outputs
 
@@ -293,7 +293,7 @@ def need_program(screen: Screen, program: str) -> None:
 def ready(screen: Screen, desk: Desk, words: Sequence[str], project: InForce) -> tuple[str, ...]:
     """The command with what it is given by us. The task is one word, whatever it says: no shell ever reads it."""
     from ...questions.prompts import Circumstances, first_prompt
-    from ...setup.claude import equipped
+    from ...setup import equipped
 
     unread = held_back(screen, desk, words, project.doubt)
     now = Circumstances(unread=unread, replaced=project.replaced)
@@ -304,7 +304,7 @@ def ready(screen: Screen, desk: Desk, words: Sequence[str], project: InForce) ->
 def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> tuple[str, ...]:
     """Say what takes no part because of a doubt, and why; the instructions that Claude Code does not load by itself then."""
     from ...agents.claude.command import is_claude
-    from ...setup.claude import SOURCES, names_flag
+    from ...setup import SOURCES, names_flag
 
     if not doubt:
         return ()
@@ -364,7 +364,7 @@ GITLABS_ROBOT = ("gitlab-ci[bot]", "gitlab-ci[bot]@users.noreply.gitlab.com")
 def prepare(screen: Screen) -> int:
     """Settings of this checkout alone, none of them secret: the token stays in the environment of the steps that need it."""
     from ...gates.agency import agent_settings
-    from ...setup.claude import in_job
+    from ...setup import in_job
     from ...sharing.branches import head_branch
     from ...store.git import config_digest
 
@@ -411,7 +411,7 @@ def prepare(screen: Screen) -> int:
 
 def requesters(screen: Screen) -> tuple[str, ...]:
     """For whom this job asks; on a schedule for no person, whatever name its commits have."""
-    from ...setup.claude import in_job
+    from ...setup import in_job
 
     name, email = GITLABS_ROBOT if screen.env.get("GITLAB_CI") else ROBOT
     nobody = (f"{name} <{email}>",)

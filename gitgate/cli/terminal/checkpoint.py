@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...questions import Given
 from ...questions.types import type_of
 from .. import exits
-from .screen import Screen, read_word
+from . import Screen, read_word
 
 if TYPE_CHECKING:
     from ...context import Desk

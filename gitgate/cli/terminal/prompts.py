@@ -19,7 +19,7 @@ from ...questions.answers import read_answer, read_mapping
 from ...questions.types import expected, field_kind, type_of
 from ...store.git.permissions import private_folder
 from .. import exits
-from .screen import Pulse, Screen, forget_typed, read_lines, read_word, tell_trouble, wants_color, where
+from . import Pulse, Screen, forget_typed, read_lines, read_word, tell_trouble, wants_color, where
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -312,7 +312,7 @@ def give_up_or_retry(screen: Screen, path: Path, unfit: BadAnswer, *, empty: boo
     """Empty means that the person thought better of it. Without anybody to ask, the text waits where it is."""
     if not empty and screen.interactive:
         screen.warn(f"{unfit.message}\nyour text is kept in {path}")
-        from .screen import choose_letter
+        from . import choose_letter
 
         if choose_letter("edit it again, or quit? [e/q]: ", "eq") == "e":
             return

@@ -14,7 +14,7 @@ from ...errors import BadDocument, Usage
 from ...model import AT_DEADLINE, SESSION_FIELDS, SESSION_OUTCOMES
 from ...questions.file import ASKED, GateField
 from ...questions.types import TYPES, type_name
-from ..terminal.screen import (
+from ..terminal import (
     SAVED,
     Screen,
     complete_ids,

@@ -19,7 +19,7 @@ from ...errors import Conflict, Failure, GateError, NotAllowed, Usage
 from ...surfaces.listen.dialogs import DIALOGS, Dialog, TerminalPrompt, usable_dialogs
 from .. import exits
 from ..process import stop_on_signal
-from ..terminal.screen import Screen, json_line, read_word, verb, wants_color
+from ..terminal import Screen, json_line, read_word, verb, wants_color
 from .resume import known
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import click
 
 from ...errors import Usage
 from .. import exits
-from ..terminal.screen import Screen, verb
+from ..terminal import Screen, verb
 
 # `git gate hook NAME`: what the shims in `hooks/` call. Each name is a function of a module, loaded when
 # called.

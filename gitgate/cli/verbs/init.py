@@ -19,14 +19,14 @@ from ...render import paint
 from ...setup import parts
 from ...setup.parts import NAMES, PARTS
 from .. import exits
-from ..terminal.screen import Screen, as_installed, complete_ids, explain_alone, verb
+from ..terminal import Screen, as_installed, complete_ids, explain_alone, verb
 
 if TYPE_CHECKING:
     from ...context import Desk
     from ...model.gate import Gate
     from ...policy import Book, RuleTerms
+    from ...setup import Step
     from ...setup.demo import DemoStep
-    from ...setup.steps import Step
 
 
 def part_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -128,7 +128,7 @@ def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:
         )
     if flags["github"] and not (said or flags["remove"]) and screen.interactive:
         from ...setup.workflows import offered
-        from ..terminal.screen import read_word
+        from ..terminal import read_word
 
         if usual := offered(screen.desk()):
             word = read_word(f"What pip installs in the jobs (Enter for {usual}): ").strip()

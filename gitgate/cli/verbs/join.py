@@ -14,17 +14,8 @@ from ...questions import Given
 from ...questions.answers import value_words
 from ...text import one_line
 from .. import exits
+from ..terminal import Screen, complete_ids, forget_typed, read_duration, read_word, tell_trouble, verb, where
 from ..terminal.prompts import CANCEL, Cancelled
-from ..terminal.screen import (
-    Screen,
-    complete_ids,
-    forget_typed,
-    read_duration,
-    read_word,
-    tell_trouble,
-    verb,
-    where,
-)
 
 if TYPE_CHECKING:
     from ...agents.process import LeftProgram, Limit
@@ -229,7 +220,7 @@ def record_conversation(
     held: Conversation,
 ) -> int:
     from ...acts.answering import Manner, respond
-    from ...exchange.publishing import publish
+    from ...exchange.syncing import publish
     from ...resumption import joining
     from .respond import delivery, tell_answered
 
@@ -422,7 +413,7 @@ def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Chos
 
 
 def agrees(prompt: str) -> bool:
-    from ..terminal.screen import read_word
+    from ..terminal import read_word
 
     try:
         return read_word(prompt).strip().lower() in ("y", "yes")

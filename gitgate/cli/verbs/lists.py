@@ -14,7 +14,7 @@ from ...model import STATES
 from ...model.people import UNSIGNED
 from ...render import due, is_beginning, table
 from ...text import counted
-from ..terminal.screen import Screen, verb
+from ..terminal import Screen, verb
 
 if TYPE_CHECKING:
     from ...context import Desk

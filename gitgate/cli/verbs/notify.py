@@ -10,7 +10,7 @@ import click
 
 from ...errors import Failure, Usage
 from .. import exits
-from ..terminal.screen import Screen, verb
+from ..terminal import Screen, verb
 
 if TYPE_CHECKING:
     from ...context import Desk

@@ -14,13 +14,13 @@ from ...model import PRIORITIES
 from ...questions.answers import value_words
 from ...questions.types import type_of
 from .. import exits
-from ..terminal.screen import Screen, gate_argument, refuse_dash, tell_trouble, through_option, verb, where
+from ..terminal import Screen, gate_argument, refuse_dash, tell_trouble, through_option, verb, where
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ...context import Desk
-    from ...exchange.publishing import Published
+    from ...exchange.syncing import Published
 
 
 push_option = click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")

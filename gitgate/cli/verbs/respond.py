@@ -13,7 +13,7 @@ from ...model import AWAITING, is_prefix
 from ...model.gate import Gate
 from ...questions import Given
 from .. import exits
-from ..terminal.screen import (
+from ..terminal import (
     SAVED,
     Screen,
     complete_ids,
@@ -118,7 +118,7 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
 def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, flags: dict[str, Any]) -> int:
     """Put it aside; it still waits, and its deadline counts."""
     from ...acts import find_anywhere, open_gate, remarks
-    from ..terminal.screen import tell_trouble
+    from ..terminal import tell_trouble
 
     if not given.nothing or flags["each"] or flags["match"] is not None or flags["template"]:
         raise Usage("--later is no answer, and is of one gate", hint="git gate respond ID --later 2h")

@@ -15,7 +15,7 @@ from ...errors import Conflict, Failure, Usage
 from ...text import counted
 from .. import exits
 from ..process import stop_on_signal
-from ..terminal.screen import Screen, explain_alone, gate_argument, verb, verb_name
+from ..terminal import Screen, explain_alone, gate_argument, verb, verb_name
 
 if TYPE_CHECKING:
     from ...context import Desk
@@ -333,7 +333,7 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     from ...acts.needs import asker_of, environment_of, gates_for_command, look_before_run, read_end
     from ...agents import AGENTS
     from ...agents.process import run_wrapped
-    from ...setup.claude import able_to_ask
+    from ...setup import able_to_ask
 
     command = able_to_ask(desk, command, str(uuid4()))
     if (known := AGENTS.get(Path(command[0]).name)) is not None:

@@ -17,7 +17,7 @@ import click
 from ...errors import Conflict, GateError, Usage
 from ...text import counted
 from .. import exits
-from ..terminal.screen import Screen, json_line, verb
+from ..terminal import Screen, json_line, verb
 
 if TYPE_CHECKING:
     from ...context import Desk

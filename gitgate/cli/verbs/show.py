@@ -12,7 +12,7 @@ import click
 from ...errors import Usage
 from ...model.gate import Gate
 from .. import exits
-from ..terminal.screen import Screen, gate_argument, json_line, read_duration, verb
+from ..terminal import Screen, gate_argument, json_line, read_duration, verb
 
 if TYPE_CHECKING:
     from ...context import Desk

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import exits
-from ..terminal.screen import Screen, complete_ids, read_duration, verb
+from ..terminal import Screen, complete_ids, read_duration, verb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,7 +19,7 @@ from ...gates.work import diff_of
 from ...model.gate import Gate, Outcome
 from ...model.people import is_robot
 from ...record import Summary, message, summary_of
-from ...resumption.place import Course
+from ...resumption import Course
 from ...sharing.branches import Pushed, tip_there
 from ...store.git.commits import is_ancestor
 from . import words as telling

@@ -233,7 +233,7 @@ def refuse_idle(gate: Gate) -> None:
 
 def shared(desk: Desk, gate: Gate) -> Gate:
     """The gate as the server has it. Whoever dispatches vouches for the answer that they see, not for one that came first."""
-    from ...exchange.publishing import publish
+    from ...exchange.syncing import publish
 
     done = publish(desk, gate, push=True)
     if not done.pushed:

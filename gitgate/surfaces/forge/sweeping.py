@@ -12,8 +12,7 @@ from ...acts import find_gate
 from ...context import Desk
 from ...context.targets import remote_of, summaries
 from ...errors import BadAnswer, GateError
-from ...exchange.publishing import publish
-from ...exchange.syncing import sync
+from ...exchange.syncing import publish, sync
 from ...gates import due_runs
 from ...gates.agency import began_here, kept_back, stayed
 from ...gates.recording import DAY, act, judged_at

@@ -32,8 +32,7 @@ from ...acts.answering import Manner, Responded, respond
 from ...context import Desk
 from ...context.logins import Logins
 from ...errors import BadAnswer, Conflict, GateError, NotAllowed, Stale, UnknownGate, Usage
-from ...exchange.publishing import Published
-from ...exchange.syncing import RemoteNews, hear_news
+from ...exchange.syncing import Published, RemoteNews, hear_news
 from ...gates import fingerprint
 from ...model.gate import Gate
 from ...render import due

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.cli.terminal.screen import Screen
+from gitgate.cli.terminal import Screen
 from gitgate.cli.verbs.desk import open_it
 from gitgate.context import open_desk
 from gitgate.errors import GateError, Usage

@@ -11,7 +11,7 @@ import pytest
 
 from gitgate.acts import what_became
 from gitgate.acts.reporting import Known
-from gitgate.cli.terminal.screen import Screen
+from gitgate.cli.terminal import Screen
 from gitgate.cli.verbs.desk import world_of
 from gitgate.context import open_desk
 from gitgate.context.machine import attentive_ones, begin_listening, end_listening

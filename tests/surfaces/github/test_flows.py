@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gitgate import testing
-from gitgate.setup.steps import TEXTS
+from gitgate.setup import TEXTS
 from gitgate.setup.workflows import EXAMPLES, FLOW
 from support.forges.jobs import load, run_workflow
 from support.forges.standin import Forge

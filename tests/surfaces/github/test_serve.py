@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import pytest
 
 from gitgate.cli.jobs.serve import Office
-from gitgate.cli.terminal.screen import Screen
+from gitgate.cli.terminal import Screen
 from gitgate.errors import Failure, Usage
 from gitgate.record import Summary
 from gitgate.surfaces.forge.hosts.forge import Commented, signed

@@ -125,7 +125,7 @@ def known_by(host: str) -> str:
 
 def job_place(desk: Desk) -> ForgePlace | None:
     """As a CI job's own environment names it, Enterprise Server's addresses included. It takes an address to be one: whether
-    a job of Actions runs, whatever it may reach, is `setup.claude.in_job`.
+    a job of Actions runs, whatever it may reach, is `setup.in_job`.
     """
     env = desk.settings.env
     if env.get("GITLAB_CI"):
