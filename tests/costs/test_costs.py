@@ -128,7 +128,7 @@ def test_a_runner(copy: PackageCopy, repo: Clone) -> None:
 
 
 REPLIES = """
-from gitgate.surfaces.forge.hosts.forge import Author
+from gitgate.surfaces.forge.hosts import Author
 from gitgate.surfaces.forge.hosts.tiny import HERE
 
 HERE.write(7, Author("eve", 8), "/answer MySQL")
@@ -321,7 +321,7 @@ BELL = '''"""Surfaces: a bell."""
 
 from pathlib import Path
 
-from .channel import Endpoint, Notification
+from . import Endpoint, Notification
 
 
 class Bell:
@@ -345,9 +345,7 @@ class Bell:
 def test_a_way_to_tell_people(copy: PackageCopy, repo: Clone, tmp_path: Path) -> None:
     """An address of its kind is read, listed and tried; one that does not fit says what was expected."""
     copy.add("surfaces/notify/bell.py", BELL)
-    copy.put(
-        "surfaces/notify/addresses.py", "from .bell import Bell\n", before="from .channel import Channel"
-    )
+    copy.put("surfaces/notify/addresses.py", "from .bell import Bell\n", before="from . import Channel")
     copy.put("surfaces/notify/addresses.py", "    Bell(),\n", before="    CHATS,\n")
     repo.git("config", "gitgate.notify", f"bell {tmp_path}/rung")
     assert copy("notify", "--json", cwd=repo.path, code=0).json["addresses"][0]["kind"] == "bell"

@@ -22,10 +22,9 @@ from gitgate.record import events as documents
 from gitgate.sharing import pushers
 from gitgate.store import work
 from gitgate.store.git import objects
+from gitgate.surfaces import forge as replies
 from gitgate.surfaces.agent_hooks import tools as hook_event
-from gitgate.surfaces.forge import comment
-from gitgate.surfaces.forge import reply as replies
-from gitgate.surfaces.forge.hosts import forge
+from gitgate.surfaces.forge import comment, hosts
 from gitgate.text import shell
 
 ADA = "Ada <ada@example.org>"
@@ -227,7 +226,7 @@ def reply(data: bytes) -> None:
 
 def webhook(data: bytes) -> None:
     """A forge's event."""
-    forge.parse_event(data)
+    hosts.parse_event(data)
 
 
 def session(data: bytes) -> None:

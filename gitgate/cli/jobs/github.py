@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ...resumption.run import Errand, Resumed
     from ...sharing.parcel import Parcel
     from ...surfaces.forge.accept import Accepted
-    from ...surfaces.forge.hosts.forge import Dispatched, Forge, Thread
+    from ...surfaces.forge.hosts import Dispatched, Forge, Thread
     from ...surfaces.forge.posting import Board
 
 # `git gate github`, an agent in a job of its own, which has no token that writes: the job before it
@@ -423,8 +423,8 @@ def show_command(screen: Screen, gate_id: str) -> int:
     from ...acts import find_gate
     from ...gates.work import diff_of
     from ...surfaces.forge.comment import View, render
+    from ...surfaces.forge.hosts import GITHUBS
     from ...surfaces.forge.hosts.connect import KINDS, find_place
-    from ...surfaces.forge.hosts.forge import GITHUBS
     from ...surfaces.forge.words import whose_reply
 
     desk = screen.desk()
@@ -456,7 +456,7 @@ def accept_command(screen: Screen, event_file: str, resume: bool, comment_only: 
     \b
     git gate github accept "$GITHUB_EVENT_PATH"
     """
-    from ...surfaces.forge.hosts.forge import Commented, Dispatched
+    from ...surfaces.forge.hosts import Commented, Dispatched
 
     event = read_event_file(event_file)
     refuse_agents(screen, "github accept")

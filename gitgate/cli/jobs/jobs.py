@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...context import Desk
     from ...model.gate import Gate
     from ...resumption.run import Resumed
-    from ...surfaces.forge.hosts.forge import Forge
+    from ...surfaces.forge.hosts import Forge
 
 
 OUTPUT, SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
@@ -184,7 +184,7 @@ def job_event(screen: Screen) -> dict[str, object]:
 def accounts_behind_job(screen: Screen) -> tuple[str, ...]:
     """The accounts that started this job; nobody's where it is none of Actions'."""
     from ...setup import in_job
-    from ...surfaces.forge.hosts.forge import started_by
+    from ...surfaces.forge.hosts import started_by
 
     return started_by(screen.env, job_event(screen)) if in_job(screen.env) else ()
 

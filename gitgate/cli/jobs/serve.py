@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from ...context import Desk
     from ...context.logins import Logins
-    from ...surfaces.forge.hosts.forge import Commented, Dispatched
+    from ...surfaces.forge.hosts import Commented, Dispatched
     from ...surfaces.forge.hosts.web import Known
     from ...surfaces.forge.webhook import Receiver
-    from ...surfaces.web.guarding import WebAddress, WebProxies
+    from ...surfaces.web import WebAddress, WebProxies
 
 SECRET = "GITGATE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
 LOOK = 0.5
@@ -210,8 +210,8 @@ class Office:
             self.screen.warn(f"this is a bug in gitgate, and it goes on: {one_line(repr(trouble), 300)}")
 
     def take(self, desk: Desk, event: Commented | Dispatched) -> None:
+        from ...surfaces.forge.hosts import Commented
         from ...surfaces.forge.hosts.connect import connect
-        from ...surfaces.forge.hosts.forge import Commented
         from ...surfaces.forge.sweeping import hear
         from .steps import fetch_gates
 
@@ -335,7 +335,7 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
         raise Failure(f"the desk's pages need {missing.name}, which is not installed", hint=INSTALL) from None
     del jinja2, pygments, starlette, uvicorn
     from ...surfaces.forge.webhook import cannot_listen
-    from ...surfaces.web.guarding import WebAddress
+    from ...surfaces.web import WebAddress
     from ...surfaces.web.reading import WebWorld
     from ...surfaces.web.site import WebSite, open_socket, serve_site
     from ..process import stop_on_signal
@@ -387,7 +387,7 @@ def tell_address(screen: Screen, logins: Logins, address: WebAddress, proxies: W
 def proxies_at(screen: Screen, place: Path, host: str, url: str) -> WebProxies | None:
     """The proxies that authenticate, by the settings there. Whoever reaches the port beyond this machine has to come by one."""
     from ...context import open_desk
-    from ...surfaces.web.guarding import read_proxies
+    from ...surfaces.web import read_proxies
 
     desk = open_desk(place, screen.env)
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...context import Desk
     from ...policy.project import InForce
     from ...sharing.branches import Pushed
-    from ...surfaces.forge.hosts.forge import Event, Forge
+    from ...surfaces.forge.hosts import Event, Forge
     from ...surfaces.forge.sweeping import Swept
 
 
@@ -42,7 +42,7 @@ def fetch_gates(desk: Desk) -> None:
 
 
 def read_event_file(name: str) -> Event:
-    from ...surfaces.forge.hosts.forge import MOST_EVENT, parse_event
+    from ...surfaces.forge.hosts import MOST_EVENT, parse_event
 
     data = read_file(name, "EVENT_FILE", MOST_EVENT)
     if len(data) > MOST_EVENT:
@@ -70,7 +70,7 @@ def sweep_now(screen: Screen, desk: Desk, forge: Forge, *, resume: bool) -> int:
 
 
 def warn_of_token(screen: Screen, desk: Desk, forge: Forge) -> None:
-    from ...surfaces.forge.hosts.forge import foreign_token
+    from ...surfaces.forge.hosts import foreign_token
 
     words = foreign_token(desk, forge)
     if words:
@@ -227,7 +227,7 @@ def refresh_comment(screen: Screen, desk: Desk, forge: Forge, gate: str) -> None
 
 def vouched_for(desk: Desk, forge: Forge, gate: str, event_file: str | None) -> str:
     """The answer that the job's event is about, where a person sent it whose word counts for it."""
-    from ...surfaces.forge.hosts.forge import Dispatched
+    from ...surfaces.forge.hosts import Dispatched
     from ...surfaces.forge.proof import vouched_by
 
     event = read_event_file(event_file) if event_file else None

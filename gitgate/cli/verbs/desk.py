@@ -16,7 +16,7 @@ import click
 from ...context.machine import host_name
 from ...document import replace
 from ...errors import Conflict, Failure, GateError, NotAllowed, Usage
-from ...surfaces.listen.dialogs import DIALOGS, Dialog, TerminalPrompt, usable_dialogs
+from ...surfaces.listen import DIALOGS, Dialog, TerminalPrompt, usable_dialogs
 from .. import exits
 from ..process import stop_on_signal
 from ..terminal import Screen, json_line, read_word, verb, wants_color
@@ -25,7 +25,7 @@ from .resume import known
 if TYPE_CHECKING:
     from ...config import Settings
     from ...context.machine import Attentive
-    from ...surfaces.desk.inbox import CommandResult, GateCommand
+    from ...surfaces.desk import CommandResult, GateCommand
     from ...surfaces.desk.services import DeskWorld
     from ...surfaces.listen.listening import ListenedRepository
 
@@ -74,7 +74,7 @@ def open_it(screen: Screen) -> int:
 
 def sent(screen: Screen, world: DeskWorld, command: GateCommand) -> CommandResult:
     """What was decided and could still have been taken back: whoever left has decided."""
-    from ...surfaces.desk.inbox import run_gate_command
+    from ...surfaces.desk import run_gate_command
 
     with suppress(OSError):  # the terminal may be gone
         screen.say(f"sending: {command.shown(there=command.place != world.here)}")
@@ -89,7 +89,7 @@ def world_of(screen: Screen) -> DeskWorld:
     from ...agents import without_caller
     from ...context.machine import repositories
     from ...store.git.programs import lend_terminal
-    from ...surfaces.desk.inbox import known_places
+    from ...surfaces.desk import known_places
     from ...surfaces.desk.services import DeskWorld
     from ...surfaces.desk.widgets import read_keys
     from ...surfaces.notify.sending import tell_of
@@ -389,7 +389,7 @@ def send_away(other: Attentive | None) -> None:
 
 def show_here(screen: Screen, args: tuple[str, ...]) -> int:
     """A window of our own: reads what it shows, and prints what was done with it."""
-    from ...surfaces.listen.dialogs import show_window
+    from ...surfaces.listen import show_window
 
     del screen, args
     click.echo(json.dumps(show_window(json.loads(sys.stdin.buffer.read()))))

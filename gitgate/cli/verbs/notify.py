@@ -101,8 +101,8 @@ def test_command(screen: Screen, name: str | None) -> int:
     git gate notify test
     git gate notify test team --json
     """
+    from ...surfaces.notify import NotSent
     from ...surfaces.notify.addresses import load_addresses
-    from ...surfaces.notify.channel import NotSent
     from ...surfaces.notify.sending import send_test
 
     desk = screen.desk()

@@ -13,7 +13,7 @@ from ...errors import GateError
 from ...model import ANSWERED, AWAITING
 from ...model.gate import Gate
 from ...text import clip
-from .inbox import VIEWS, GateCommand, GateOnScreen, InboxRow, read_gate, read_run
+from . import VIEWS, GateCommand, GateOnScreen, InboxRow, read_gate, read_run
 from .services import DeskServices
 from .widgets import (
     ON_LETTER,

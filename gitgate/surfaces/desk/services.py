@@ -33,7 +33,7 @@ from ...gates import fingerprint
 from ...resumption.calls import hand_on, wake_due
 from ...store.git import Repository
 from ...text import one_line
-from .inbox import (
+from . import (
     CommandResult,
     DecisionQueue,
     GateCommand,

@@ -22,8 +22,8 @@ from ...errors import Failure, GateError, Usage
 from ...model import AWAITING
 from ...model.gate import Gate
 from ...text import clip, one_line, wrap
-from . import inbox
-from .inbox import GateCommand, GateOnScreen
+from .. import desk as inbox
+from . import GateCommand, GateOnScreen
 from .services import DeskServices
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGa
 from ...gates.recording import judged_at
 from ...model.gate import Answer, Gate
 from ...model.people import as_account
+from . import Near, ReplySaid, parse_reply, read_reply, word_reply
 from . import words as telling
-from .hosts.forge import NO_REPLY, Author, Comment, Forge, Thread, nobodys
+from .hosts import NO_REPLY, Author, Comment, Forge, Thread, nobodys
 from .hosts.web import ForgeFailed
 from .posting import Board, bring_up_to_date, has_gate, is_waiting, load_board, post_once, thread_of
-from .reply import Near, ReplySaid, parse_reply, read_reply, word_reply
 from .words import ReplyNote
 
 

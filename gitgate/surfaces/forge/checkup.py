@@ -22,6 +22,7 @@ from ...setup import workflows as github
 from ...setup import workflows as gitlab
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding
 from ...store.git.objects import protected_tip, read_protected
+from .hosts import has_pipeline
 from .hosts.connect import (
     ForgePlace,
     find_place,
@@ -31,7 +32,6 @@ from .hosts.connect import (
     way_to_token,
     web_to,
 )
-from .hosts.forge import has_pipeline
 from .hosts.github import GitHub
 from .hosts.gitlab import DEVELOPER, GitLab
 from .hosts.web import ForgeFailed

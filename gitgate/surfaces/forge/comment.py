@@ -17,8 +17,8 @@ from ...render import AT_DEADLINE
 from ...render.shapes import run_named, who_ended
 from ...setup.workflows import ANSWERS
 from ...text import format_duration, one_line
-from .hosts.forge import GITHUBS, CheckNote, CheckPage, Customs
-from .reply import examples, option_replies
+from . import examples, option_replies
+from .hosts import GITHUBS, CheckNote, CheckPage, Customs
 from .words import ReplyNote, Whose, block, in_words, longest_run, phrase, prose, quoted, size, span
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from .comment import (
     told_last,
     unasked_in,
 )
-from .hosts.forge import BEGIN, MOST_NUMBER, CheckPage, Comment, Forge, PullRequest, Thread, logins
+from .hosts import BEGIN, MOST_NUMBER, CheckPage, Comment, Forge, PullRequest, Thread, logins
 from .hosts.web import ForgeFailed, Unclear
 from .words import logins_of, takes_plain, whose_reply
 

@@ -18,12 +18,11 @@ from ...policy.permit import case
 from ...questions.answers import read_answer
 from ...setup.workflows import ANSWERS
 from ...text import parse_time
-from . import words
+from . import parse_reply, read_reply, words
 from .accept import answered_by, evidence_of, person_of, plain_word, shown_before
+from .hosts import COMMIT, DIFF, Comment, Dispatched, Forge
 from .hosts.connect import KINDS, find_place, find_token, forge_at, way_to_token
-from .hosts.forge import COMMIT, DIFF, Comment, Dispatched, Forge
 from .posting import Board, load_board
-from .reply import parse_reply, read_reply
 
 WORDS = {"at": "time"}  # of evidence, where its own name is none
 CLOCKS = 300  # seconds by which those of a forge and of whoever hears it may differ

@@ -19,9 +19,10 @@ from ...gates.recording import DAY, act, judged_at
 from ...model.gate import Gate
 from ...store.git.refs import SESSIONS
 from ...text import format_time, parse_time
+from . import Near, parse_reply, word_reply
 from . import words as telling
 from .accept import Accepted, accept_comment, alone, is_meant, is_taken, shown_before
-from .hosts.forge import (
+from .hosts import (
     LATER,
     NO_REPLY,
     Comment,
@@ -51,7 +52,6 @@ from .posting import (
     thread_of,
 )
 from .proof import doubt, may_go_on
-from .reply import Near, parse_reply, word_reply
 
 
 def missed(desk: Desk, board: Board, diff: Sequence[Comment] = ()) -> list[Comment]:

@@ -25,7 +25,7 @@ from ...errors import Failure, GateError, Usage
 from ...record import Summary
 from ...store.git.permissions import private_folder
 from ...text import one_line
-from .hosts.forge import GITHUBS_HOOKS, Commented, Dispatched, Hooks, parse_event
+from .hosts import GITHUBS_HOOKS, Commented, Dispatched, Hooks, parse_event
 
 MOST = 500
 HEADERS = {

@@ -16,8 +16,8 @@ from ...policy import Person, RuleTerms, load_book
 from ...policy.permit import case
 from ...policy.ruling import deciding
 from ...text import format_duration, neutral, one_line, wrap
-from .hosts.forge import Comment
-from .reply import examples
+from . import examples
+from .hosts import Comment
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -29,7 +29,7 @@ from ...questions.answers import printed
 from ...record import Summary, by_pressure
 from ...store.git.programs import ProgramSaid, ShownProgram
 from ...text import clip, counted, neutral, one_line, wrap
-from .dialogs import (
+from . import (
     AGAIN,
     ANSWER,
     BACK,

@@ -1,31 +1,50 @@
-"""Surfaces: who is told, and how: from this machine's configuration and from the protected branch, never from a working tree.
-
-git config --add gitgate.notify desktop
-git config --add gitgate.notify 'team=webhook https://example.org/gates'
-git config gitgate.notify.team.only urgent
+"""Surfaces: who is told, how, of what, and in which words. Addresses come from this machine's configuration and from the protected
+branch, never from a working tree. The words are plain and inert: whoever shows them obeys none of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from ... import text as times
 from ...config import BY_NAME, FILE, OF_NOTIFY, TRUE, close_name, misfit
 from ...context import Desk
+from ...context.logins import Logins
+from ...context.machine import state_home
 from ...document import Field, may_have
 from ...errors import BadDocument, GateError
 from ...gates.recording import NAMED, usual_name
-from ...policy import protected_refs
+from ...gates.work import diff_of
+from ...model import AWAITING, FAILED, PRIORITIES, run_status
+from ...model.gate import Gate, Outcome
+from ...model.people import split_person
+from ...policy import Book, protected_refs
+from ...policy.permit import explain
+from ...policy.ruling import Who
+from ...record import loose_ends
+from ...record.runs import Run, last_reason, told_reason
+from ...render import shapes
 from ...store.git import machine_values
 from ...store.git.objects import Protected, read_protected
-from ...text import one_line
-from .channel import Channel, Endpoint
+from ...text import neutral, one_line
+from . import Channel, Endpoint, Notification
 from .chat import ChatChannel
 from .command import CommandChannel
 from .desktop import DesktopChannel
 from .webhook import WebhookChannel
+
+# Who is told, and how: from this machine's configuration and from the protected branch, never from a
+# working tree.
+#
+#   git config --add gitgate.notify desktop
+#   git config --add gitgate.notify 'team=webhook https://example.org/gates'
+#   git config gitgate.notify.team.only urgent
+
 
 SECTION = "notify"
 KEY = "gitgate.notify"
@@ -235,3 +254,298 @@ def split_address(text: str) -> tuple[Channel | None, str]:
     if "://" in word:
         return CHATS, text.strip()
     return (CHANNELS.get(word) if word != CHATS.kind else None), rest.strip()
+
+
+# Of what people are told, and in which words. The words are plain and inert: whoever shows them obeys
+# none of them.
+
+
+HEADS = {
+    "opened": "Question",
+    "reminded": "Still waiting",
+    "deadline": "Due soon",
+    "failed": "Could not go on",
+    "unfinished": "Stopped short",
+    "test": "Test",
+}
+RUN_HEADS = {
+    "run:completed": "Completed",
+    "run:failed": "Failed",
+    "run:stuck": "Stuck",
+    "run:stalled": "Cannot go on here",
+}
+ASKING = ("opened", "reminded", "deadline")
+MOST_TITLE, MOST_CONTEXT, MOST_DIFF = 160, 4000, 20_000
+NEAR_PART, NEAR_MOST = 4, 3600
+# What chats and desktops make mentions, links, markup or commands of.
+ACTING = str.maketrans({"<": "‹", ">": "›", "@": "＠", "`": "'", "|": "¦"})
+LINKING = re.compile(r"(?<=\w)://(?=\S)|(?<=\])\((?=\S)|(?<=www)\.", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Something that people are told of: what `key` names happens once. `at`: when it was; `due`: not told before."""
+
+    gate: str
+    event: str
+    key: str
+    at: str
+    due: float = 0.0
+
+
+def occasions(gate: Gate) -> Iterator[Occasion]:
+    """Of a gate as it stands now."""
+    if gate.state == AWAITING:
+        aside = gate.later or ""
+        if aside:  # nobody hears of it before that is over, and then that it still waits
+            yield Occasion(gate.id, "reminded", aside, aside, times.parse_time(aside))
+        else:
+            yield Occasion(gate.id, "opened", "opened", gate.opened.asked.at)
+        reminded = [
+            entry
+            for entry in gate.history
+            if entry.name == "reminded" and getattr(entry.event, "at", "") >= aside
+        ]
+        for entry in reminded[-1:]:
+            yield Occasion(
+                gate.id, "reminded", entry.commit, entry.event.at if hasattr(entry.event, "at") else ""
+            )
+        if gate.deadline and gate.opened.on_timeout not in ("remind", "defer"):
+            end = times.parse_time(gate.deadline)
+            near = min(NEAR_MOST, (gate.timeout or NEAR_PART * NEAR_MOST) / NEAR_PART)
+            due = max(end - near, times.parse_time(aside) if aside else 0.0)
+            if due < end:
+                yield Occasion(gate.id, "deadline", gate.deadline, gate.deadline, due)
+    outcome = last_outcome(gate)
+    if outcome is not None:
+        commit, event = outcome
+        if gate.state == FAILED:
+            yield Occasion(gate.id, "failed", commit, event.at)
+        elif event.result == "resumed" and loose_ends(event):
+            yield Occasion(gate.id, "unfinished", commit, event.at)
+
+
+def run_occasion(run: Run) -> Occasion | None:
+    """How a run of a flow ended, or that it stands still. One that a person stopped is news to nobody."""
+    last = next((entry.event for entry in reversed(run.events) if entry.event.name != "noted"), run.started)
+    event = f"run:{run_status(run.state, last_reason(run))}"
+    return Occasion(run.id, event, str(last.n), last.at) if event in RUN_HEADS else None
+
+
+def last_outcome(gate: Gate) -> tuple[str, Outcome] | None:
+    for entry in reversed(gate.history):
+        if isinstance(entry.event, Outcome):
+            return entry.commit, entry.event
+    return None
+
+
+def is_over(gate: Gate | None, event: str, key: str) -> bool:
+    """Whether there is nothing to tell any more: it was answered meanwhile, or the deadline is another one."""
+    if gate is None:
+        return True
+    return not any(one.event == event and one.key == key for one in occasions(gate))
+
+
+def concerns(desk: Desk, book: Book | None, recipient: Recipient, gate: Gate, who: str) -> bool:
+    """Whether whoever reads there is to hear of this gate. `who`: the person of this machine, where it is one person's."""
+    if PRIORITIES.index(gate.priority) > PRIORITIES.index(recipient.only):
+        return False
+    people = recipient.to or ((who,) if who and recipient.target.own else ())
+    return not people or any(may(desk, book, gate, one) for one in people)
+
+
+def run_concerns(recipient: Recipient, run: Run, who: str) -> bool:
+    """Whether whoever reads there is to hear of this run: whoever started it, where the address is for some people."""
+    if PRIORITIES.index("normal") > PRIORITIES.index(recipient.only):
+        return False
+    people = recipient.to or ((who,) if who and recipient.target.own else ())
+    by = {name.lower() for name in names_of(run.started.text("by"))}
+    return not people or not by or any(by & {word.lower() for word in names_of(one)} for one in people)
+
+
+def may(desk: Desk, book: Book | None, gate: Gate, person: str) -> bool:
+    """Whether somebody may answer it: by the names that the question gives, and by the policy where they have an address."""
+    name = person if " <" in person or "@" not in person.lstrip("@") else f" <{person}>"
+    wanted = {word.lower() for word in (person.lstrip("@"), *names_of(name))}
+    if gate.to and not wanted & {one.strip().lstrip("@").lower() for one in gate.to}:
+        return False
+    if book is None or not book.policies or "@" not in name:
+        return True
+    who = Who("", login=name[1:]) if name.startswith("@") else Who(name.strip())
+    try:
+        return explain(desk, book, gate, who).allowed
+    except GateError:
+        return True  # it is broken, and somebody has to see it
+
+
+def names_of(person: str) -> tuple[str, ...]:
+    """As `gates.is_meant_for` knows them: the name, the address, and what stands before its @."""
+    name, _, rest = person.partition(" <")
+    return tuple(word for word in (name.strip(), rest.rstrip(">"), rest.partition("@")[0]) if word)
+
+
+def inert(text: str, most: int | None = None) -> str:
+    """Words that do nothing where they are shown: no markup, no mention, no link, no character that acts."""
+    return LINKING.sub(lambda found: f"{found.group()} ", one_line(text, most).translate(ACTING))
+
+
+def inert_lines(text: str, most: int) -> str:
+    lines = neutral(text)[:most].replace("\t", "    ").split("\n")
+    return "\n".join(LINKING.sub(lambda found: f"{found.group()} ", line.translate(ACTING)) for line in lines)
+
+
+def notification(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasion) -> Notification:
+    """What is said to one recipient."""
+    title = f"{HEADS[occasion.event]}: {inert(gate.opened.title, MOST_TITLE)}"
+    shape = gate_shape(desk, gate)
+    if recipient.detail != "title":
+        shape |= detail_of(gate)
+    if recipient.detail == "diff":
+        shape["diff"] = diff_text(desk, gate)
+    url = url_for(desk, recipient, gate, occasion)
+    lines = [told_by(desk, gate, occasion), url or command_for(gate, occasion)]
+    if "context" in shape:
+        lines[1:1] = [*(one["prompt"] for one in shape["questions"]), shape["context"]]
+    name = message_id(gate.id, occasion.event, occasion.key, recipient.digest)
+    text = "\n".join(line for line in lines if line)
+    urgent = gate.priority == "urgent"
+    whole = told_shape(occasion.event, name, title, text, shape, url, command_for(gate, occasion))
+    return Notification(name, occasion.event, gate.id, title, text, urgent, whole)
+
+
+LINK = "{link}"
+
+
+def url_for(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasion) -> str | None:
+    """What `notify.url` says of this gate. `{link}`: one that opens the gate at the desk that is served here, for one answer in
+    this person's name; for their own addresses alone, and none where there is nothing to answer. Nor is there one on this
+    desktop: its words stand on a program's command line, which every account of the machine can read.
+    """
+    url = recipient.url.replace("{id}", gate.id)
+    if LINK not in url:
+        return url or None
+    home = state_home(desk.settings.env)
+    private = recipient.target.own and recipient.channel.kind != "desktop"
+    if home is None or not private or occasion.event not in ASKING:
+        return None
+    link = Logins(home, desk.clock).new_link(gate.id)
+    return url.replace(LINK, link) if link else None
+
+
+def run_notification(desk: Desk, recipient: Recipient, run: Run, occasion: Occasion) -> Notification:
+    """What is said to one recipient of a run's end."""
+    started, name = run.started, inert(run.started.text("name") or run.flow, MOST_TITLE)
+    title = f"{RUN_HEADS[occasion.event]}: {name}"
+    age = times.ago(max(0.0, desk.clock() - times.parse_time(started.at)))
+    who = inert(split_person(started.text("by")), 80)
+    reason, command = inert(told_reason(run), 400), f"git gate show {run.id[:6]}"
+    about = (
+        f"run {run.id} in {inert(repository_name(desk), 60)}, begun {age} ago{f' by {who}' if who else ''}"
+    )
+    shape = {
+        "id": run.id,
+        "flow": inert(run.flow, MOST_TITLE),
+        "name": name,
+        "status": occasion.event.partition(":")[2],
+        "reason": reason or None,
+        "by": who or None,
+        "started": started.at,
+        "repository": inert(repository_name(desk), 80),
+    }
+    name = message_id(run.id, occasion.event, occasion.key, recipient.digest)
+    text = "\n".join(line for line in (about, reason, command) if line)
+    whole = told_shape(occasion.event, name, title, text, None, None, command) | {"run": shape}
+    return Notification(name, occasion.event, run.id, title, text, False, whole)
+
+
+def told_shape(
+    event: str, name: str, title: str, text: str, gate: dict[str, Any] | None, url: str | None, command: str
+) -> dict[str, Any]:
+    fields = {"event": event, "id": name, "title": title, "text": text, "gate": gate}
+    return shapes.thing("notification", {**fields, "url": url, "command": command})
+
+
+def gate_shape(desk: Desk, gate: Gate) -> dict[str, Any]:
+    """What a list shows of it."""
+    asked = gate.opened.asked
+    return {
+        "id": gate.id,
+        "state": gate.state,
+        "title": inert(gate.opened.title, MOST_TITLE),
+        "type": gate.opened.questions[0].type,
+        "priority": gate.priority,
+        "asked": {"agent": inert(asked.agent, 80), "by": inert(split_person(asked.by), 80), "at": asked.at},
+        "to": [inert(one, 80) for one in gate.to],
+        "branch": inert(gate.opened.work.branch or "", 80) or None,
+        "deadline": gate.deadline,
+        "repository": inert(repository_name(desk), 80),
+        "run": run_shape(gate),
+    }
+
+
+def run_shape(gate: Gate) -> dict[str, Any] | None:
+    """The run of a flow that asks, and by which step."""
+    said = shapes.run_named(gate.opened)
+    return (
+        None if said is None else {key: inert(str(word), 120) if word else None for key, word in said.items()}
+    )
+
+
+def detail_of(gate: Gate) -> dict[str, Any]:
+    questions = [
+        {
+            "key": one.key,
+            "type": one.type,
+            "prompt": inert_lines(one.prompt, MOST_CONTEXT),
+            "options": [inert(option.label, 200) for option in one.options],
+        }
+        for one in gate.opened.questions
+    ]
+    return {"questions": questions, "context": inert_lines(gate.opened.context, MOST_CONTEXT)}
+
+
+def diff_text(desk: Desk, gate: Gate) -> str:
+    try:
+        return neutral(diff_of(desk, gate))[:MOST_DIFF]
+    except GateError:
+        return ""
+
+
+def repository_name(desk: Desk) -> str:
+    place = desk.repo.common_dir
+    return (place.parent if place.name == ".git" else place).name.removesuffix(".git")
+
+
+def told_by(desk: Desk, gate: Gate, occasion: Occasion) -> str:
+    """Who asks, where, how long ago, how pressing."""
+    asked = gate.opened.asked
+    age = times.ago(max(0.0, desk.clock() - times.parse_time(asked.at)))
+    left = times.parse_time(gate.deadline) - desk.clock() if gate.deadline else 0.0
+    parts = (
+        f"{inert(asked.agent, 60)} in {inert(repository_name(desk), 60)}",
+        f"{age} ago",
+        f"run {gate.opened.run}" if gate.opened.run else "",
+        "" if gate.priority == "normal" else f"priority {gate.priority}",
+        f"due in {times.ago(left)}" if occasion.event in ASKING and left > 0 else "",
+    )
+    return ", ".join(part for part in parts if part)
+
+
+def command_for(gate: Gate, occasion: Occasion) -> str:
+    return f"git gate {'respond' if occasion.event in ASKING else 'show'} {gate.id[:6]}"
+
+
+def message_id(gate: str, event: str, key: str, address: str) -> str:
+    """The same for the same event and address, whoever sends it, however often."""
+    return "msg_" + hashlib.sha256(f"{gate} {event} {key} {address}".encode()).hexdigest()[:32]
+
+
+def quiet_until(hours: str, now: float) -> float:
+    """When these hours are over by this machine's clock; 0 where they are not now."""
+    if not hours:
+        return 0.0
+    begin, end = (int(part[:2]) * 60 + int(part[3:]) for part in hours.split("-"))
+    local = time.localtime(now)
+    minute = local.tm_hour * 60 + local.tm_min
+    inside = begin <= minute < end if begin <= end else (minute >= begin or minute < end)
+    return now - local.tm_sec + ((end - minute) % (24 * 60)) * 60 if inside else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .channel import Endpoint, Notification, NotSent
+from . import Endpoint, Notification, NotSent
 
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://\S+", re.ASCII)
 INSTALL = "pip install 'git-gate[notify]'"

@@ -9,7 +9,7 @@ from pathlib import Path
 from ...agents import scrubbed
 from ...store.git.programs import find_program, tell_program
 from ...text import one_line
-from .channel import Endpoint, Notification, NotSent
+from . import Endpoint, Notification, NotSent
 
 LONGEST = 30.0
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 
 from ...store.git.programs import find_program
-from .channel import Endpoint, Notification, NotSent
+from . import Endpoint, Notification, NotSent
 from .command import run_bounded
 
 NAME = "git gate"

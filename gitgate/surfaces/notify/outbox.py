@@ -16,8 +16,7 @@ from ...context.machine import state_home
 from ...errors import Failure, GateError
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding
 from ...store.git.permissions import Sharing, private_folder, sharing
-from .addresses import Recipient, is_server, load_addresses
-from .events import Occasion, message_id
+from .addresses import Occasion, Recipient, is_server, load_addresses, message_id
 
 if TYPE_CHECKING:
     import sqlite3

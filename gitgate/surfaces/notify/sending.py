@@ -25,13 +25,16 @@ from ...record import Summary, by_pressure
 from ...record.runs import Run
 from ...store.git.refs import RUNS
 from ...store.records.journal import Journals
-from .addresses import AddressBook, Recipient, is_server, load_addresses
-from .channel import Notification, NotSent
-from .events import (
+from . import Notification, NotSent
+from .addresses import (
     RUN_HEADS,
+    AddressBook,
     Occasion,
+    Recipient,
     concerns,
     is_over,
+    is_server,
+    load_addresses,
     message_id,
     notification,
     occasions,

@@ -17,7 +17,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from ...version import VERSION
-from .channel import Endpoint, Notification, NotSent
+from . import Endpoint, Notification, NotSent
 
 LONGEST = 10.0
 PREFIX = "whsec_"

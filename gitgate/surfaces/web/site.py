@@ -38,7 +38,7 @@ from ...model.gate import Gate
 from ...render import due
 from ...render.shapes import event_words
 from ...text import ago, clip, format_duration, neutral, one_line, parse_time
-from .guarding import SENT_WITHIN, UnfitBody, Visitor, WebAddress, WebGuard, WebProxies
+from . import SENT_WITHIN, UnfitBody, Visitor, WebAddress, WebGuard, WebProxies
 from .reading import (
     REMARKS,
     Fields,

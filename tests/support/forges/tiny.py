@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from gitgate.surfaces.forge.hosts.forge import (
-    GITHUBS,
-    Author,
-    CheckPage,
-    Comment,
-    Customs,
-    PullRequest,
-    Thread,
-)
+from gitgate.surfaces.forge.hosts import GITHUBS, Author, CheckPage, Comment, Customs, PullRequest, Thread
 
 OURS = Author("gatekeeper", 1)
 

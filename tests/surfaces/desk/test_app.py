@@ -18,7 +18,7 @@ from gitgate.context import open_desk
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Remark
 from gitgate.record import Summary
-from gitgate.surfaces.desk.inbox import RepositoryState
+from gitgate.surfaces.desk import RepositoryState
 from gitgate.surfaces.desk.screens import DeskApp, InboxScreen, LetterScreen, RunScreen
 from gitgate.surfaces.desk.services import DeskWorld, RepositoryRead
 from gitgate.surfaces.desk.widgets import LinePrompt, LinesView, PanelScreen, PickList

@@ -16,8 +16,8 @@ from gitgate.errors import GateError, Usage
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate
 from gitgate.store.git.programs import run_beside
-from gitgate.surfaces.desk import inbox
-from gitgate.surfaces.desk.inbox import DecisionQueue, GateCommand
+from gitgate.surfaces import desk as inbox
+from gitgate.surfaces.desk import DecisionQueue, GateCommand
 from gitgate.surfaces.desk.widgets import ON_LETTER, ON_LIST, hint_line, key_lines, read_keys
 from support.testbed.command import Command
 from support.testbed.repositories import Clone

@@ -19,7 +19,7 @@ from gitgate.document import replace
 from gitgate.exchange.syncing import RemoteNews
 from gitgate.gates import fingerprint
 from gitgate.record import Summary
-from gitgate.surfaces.desk.inbox import (
+from gitgate.surfaces.desk import (
     GateChange,
     InboxModel,
     RepositoryState,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.surfaces.forge.hosts.forge import Commented
+from gitgate.surfaces.forge.hosts import Commented
 from gitgate.surfaces.forge.webhook import Receiver, Seen
 from support.forges.standin import Fault
 from support.resuming import Agent

@@ -13,15 +13,8 @@ from gitgate.model import ALPHABET
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.questions.answers import read_answer
 from gitgate.record.events import begin
+from gitgate.surfaces.forge import MOST_REPLIES, ReplySaid, examples, option_replies, parse_reply, read_reply
 from gitgate.surfaces.forge.comment import View, render
-from gitgate.surfaces.forge.reply import (
-    MOST_REPLIES,
-    ReplySaid,
-    examples,
-    option_replies,
-    parse_reply,
-    read_reply,
-)
 from gitgate.surfaces.forge.words import span
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"

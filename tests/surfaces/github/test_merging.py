@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gitgate.document import codec
-from gitgate.surfaces.forge.hosts.forge import queued_in
+from gitgate.surfaces.forge.hosts import queued_in
 from support.forges.standin import Forge
 from support.resuming import Agent
 

@@ -17,7 +17,7 @@ import jsonschema_rs
 import pytest
 
 from gitgate.errors import Usage
-from gitgate.surfaces.forge.hosts.forge import (
+from gitgate.surfaces.forge.hosts import (
     Commented,
     Dispatched,
     Nothing,

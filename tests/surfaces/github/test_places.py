@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.surfaces.forge.hosts.forge import Commented
+from gitgate.surfaces.forge.hosts import Commented
 from gitgate.surfaces.forge.webhook import Receiver, Seen
 from support.forges import gitea
 from support.forges.routes import ROBOT

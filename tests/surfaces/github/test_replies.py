@@ -11,7 +11,7 @@ from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Wor
 from gitgate.questions import Given
 from gitgate.questions.answers import read_answer
 from gitgate.record.events import begin
-from gitgate.surfaces.forge.reply import ReplySaid, may_answer, parse_reply, read_reply
+from gitgate.surfaces.forge import ReplySaid, may_answer, parse_reply, read_reply
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 NOWHERE = Work(None, None, None)

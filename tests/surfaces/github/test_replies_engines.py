@@ -12,7 +12,7 @@ import pytest
 from cmarkgfm.cmark import Options
 
 from gitgate.errors import BadAnswer
-from gitgate.surfaces.forge.reply import parse_reply
+from gitgate.surfaces.forge import parse_reply
 
 ONE = "7k2fw9c3ab"
 PARTS = (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gitgate.errors import BadAnswer
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.record.events import begin
-from gitgate.surfaces.forge.reply import Near, ReplySaid, may_answer, parse_reply, read_reply, split
+from gitgate.surfaces.forge import Near, ReplySaid, may_answer, parse_reply, read_reply, split
 
 ONE, TWO = "7k2fw9c3ab", "beef23cdez"
 LETTERS = "thanksabcd"  # a name without a digit

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer, MissingExtra
-from gitgate.surfaces.forge.reply import ReplySaid, may_answer, parse_reply
+from gitgate.surfaces.forge import ReplySaid, may_answer, parse_reply
 from gitgate.surfaces.forge.shown import markdown, see
 
 ONE = "7k2fw9c3ab"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.surfaces.forge.hosts.forge import started_by
+from gitgate.surfaces.forge.hosts import started_by
 from support.resuming import Agent
 from support.testbed.command import Outcome
 from support.testbed.repositories import Clone

@@ -13,8 +13,8 @@ import gitgate
 from gitgate.acts import find_gate
 from gitgate.context import Desk, open_desk
 from gitgate.surfaces.forge.accept import accept_comment
+from gitgate.surfaces.forge.hosts import Author, Forge, PullRequest
 from gitgate.surfaces.forge.hosts.connect import KINDS, ForgeKind, connect, find_place
-from gitgate.surfaces.forge.hosts.forge import Author, Forge, PullRequest
 from gitgate.surfaces.forge.posting import load_board, post_gate
 from gitgate.surfaces.forge.proof import dispatch, doubt
 from gitgate.surfaces.forge.sweeping import sweep

@@ -21,7 +21,7 @@ from gitgate.cli.jobs.serve import Office
 from gitgate.cli.terminal import Screen
 from gitgate.errors import Failure, Usage
 from gitgate.record import Summary
-from gitgate.surfaces.forge.hosts.forge import Commented, signed
+from gitgate.surfaces.forge.hosts import Commented, signed
 from gitgate.surfaces.forge.shown import markdown
 from gitgate.surfaces.forge.webhook import (
     MOST_BODY,

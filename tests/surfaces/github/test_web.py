@@ -10,8 +10,8 @@ from threading import Thread
 import pytest
 
 from gitgate.errors import Failure
+from gitgate.surfaces.forge.hosts import Author, Comment
 from gitgate.surfaces.forge.hosts.connect import ForgePlace, web_to
-from gitgate.surfaces.forge.hosts.forge import Author, Comment
 from gitgate.surfaces.forge.hosts.github import GitHub, headers
 from gitgate.surfaces.forge.hosts.web import ForgeFailed, Unclear, Web, failed, next_page
 from support import PATIENCE

@@ -6,7 +6,7 @@ import pytest
 
 from gitgate.model.gate import Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.record.events import begin
-from gitgate.surfaces.forge.reply import is_common_word, may_answer, parse_reply, word_of, word_reply
+from gitgate.surfaces.forge import is_common_word, may_answer, parse_reply, word_of, word_reply
 from support.resuming import Agent
 from support.testbed.repositories import Clone
 

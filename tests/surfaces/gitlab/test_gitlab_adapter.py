@@ -9,8 +9,8 @@ import pytest
 
 from gitgate.context import open_desk
 from gitgate.errors import Failure
+from gitgate.surfaces.forge.hosts import Forge
 from gitgate.surfaces.forge.hosts.connect import connect, find_place, token_and_source
-from gitgate.surfaces.forge.hosts.forge import Forge
 from gitgate.surfaces.forge.hosts.gitlab import GitLab
 from gitgate.surfaces.forge.hosts.web import ForgeFailed, Web
 from support.forges.gitlab import GitLabForge

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.surfaces.forge.hosts.forge import Commented, Nothing, parse_event
+from gitgate.surfaces.forge.hosts import Commented, Nothing, parse_event
 from gitgate.surfaces.forge.hosts.gitlab import HOOKS, against_delivery
 from gitgate.surfaces.forge.webhook import Receiver, Seen
 from support.forges.gitlab import GitLabForge

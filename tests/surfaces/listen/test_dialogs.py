@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gitgate.store.git.programs import ProgramSaid
-from gitgate.surfaces.listen.dialogs import (
+from gitgate.surfaces.listen import (
     AGAIN,
     ANSWER,
     BACK,

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.surfaces.notify import Channel, Endpoint, Notification, NotSent
 from gitgate.surfaces.notify.addresses import CHANNELS, split_address
-from gitgate.surfaces.notify.channel import Channel, Endpoint, Notification, NotSent
 from gitgate.surfaces.notify.desktop import arguments
 from gitgate.surfaces.notify.webhook import is_here, signature, signing_key
 

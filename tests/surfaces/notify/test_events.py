@@ -14,9 +14,10 @@ from gitgate.context.machine import state_home
 from gitgate.model.gate import Gate, Option, Outcome, Question
 from gitgate.policy import load_book
 from gitgate.questions.drafts import Draft
-from gitgate.surfaces.notify.addresses import CHANNELS, Recipient
-from gitgate.surfaces.notify.channel import Endpoint
-from gitgate.surfaces.notify.events import (
+from gitgate.surfaces.notify import Endpoint
+from gitgate.surfaces.notify.addresses import (
+    CHANNELS,
+    Recipient,
     concerns,
     inert,
     is_over,

@@ -22,8 +22,8 @@ from gitgate.context.logins import NAME, Logins, RateLimit
 from gitgate.errors import Usage
 from gitgate.model.gate import Question
 from gitgate.questions.drafts import Draft
-from gitgate.surfaces.web import guarding
-from gitgate.surfaces.web.guarding import MOST_BODY, WebAddress, read_form, read_proxies
+from gitgate.surfaces import web
+from gitgate.surfaces.web import MOST_BODY, WebAddress, read_form, read_proxies
 from gitgate.surfaces.web.site import WebSite, open_socket, serve_site
 from support import PATIENCE
 from support.resuming import Seat
@@ -417,14 +417,14 @@ def test_a_login_outlives_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_form_that_does_not_arrive_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarding, "SENT_WITHIN", 0.01)
+    monkeypatch.setattr(web, "SENT_WITHIN", 0.01)
 
     async def receive() -> MutableMapping[str, Any]:
         await asyncio.Event().wait()
         return {}
 
-    with pytest.raises(guarding.UnfitBody) as refused:
-        asyncio.run(read_form({"headers": [(b"content-type", guarding.FORM.encode())]}, receive))
+    with pytest.raises(web.UnfitBody) as refused:
+        asyncio.run(read_form({"headers": [(b"content-type", web.FORM.encode())]}, receive))
     assert refused.value.status == 408
 
 

@@ -14,7 +14,7 @@ from ....context import Desk
 from ....context.targets import GITHUB, GITLAB, address_of, is_github, read_address, server_of
 from ....errors import Failure
 from ....text import one_line
-from .forge import GITHUBS, GITHUBS_HOOKS, Customs, Forge, Hooks, has_pipeline, has_workflow
+from . import GITHUBS, GITHUBS_HOOKS, Customs, Forge, Hooks, has_pipeline, has_workflow
 from .gitea import Gitea
 from .github import GitHub, headers
 from .gitlab import HERE, HOOKS, GitLab, gitlab_api, right_on_gitlab

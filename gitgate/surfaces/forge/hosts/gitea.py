@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from ....setup.workflows import ANSWERS
 from ....text import format_time, parse_time
-from .forge import CheckPage, Comment, PullRequest, Thread
+from . import CheckPage, Comment, PullRequest, Thread
 from .github import GONE, GitHub
 from .web import ForgeFailed, understood
 

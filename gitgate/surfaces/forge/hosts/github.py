@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from ....setup.workflows import ANSWERS
 from ....text import parse_time
-from .forge import COMMIT, DIFF, GITHUBS, Author, CheckPage, Comment, Customs, PullRequest, Thread, whole
+from . import COMMIT, DIFF, GITHUBS, Author, CheckPage, Comment, Customs, PullRequest, Thread, whole
 from .web import ForgeFailed, TooMany, Web, understood
 
 VERSION = "2022-11-28"

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from ....text import format_time, parse_time
-from .forge import Author, CheckPage, Comment, Customs, Hooks, PullRequest, Thread, same_secret, whole
+from . import Author, CheckPage, Comment, Customs, Hooks, PullRequest, Thread, same_secret, whole
 from .web import MOST_DIGITS, ForgeFailed, Web, understood
 
 CONTEXT = "gitgate"
