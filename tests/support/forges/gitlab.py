@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from gitlab.v4 import objects
 from openapi_core.exceptions import OpenAPIError
 
-from . import gitlab_api
+from . import gitlab_api, graph
 
 START = 1_780_000_000
 GUEST, REPORTER, DEVELOPER, MAINTAINER = 10, 20, 30, 40
@@ -129,6 +130,10 @@ class GitLabForge:
     """GitLab's own commands that it found in a note: who wrote it, and the command."""
     most_reviewers: int = 1
     graphql: bool = True
+    graph_page: int = 100
+    """So many nodes are on a page at most, however many are asked for."""
+    older: bool = False
+    """Whether its notes take no filter by GraphQL."""
     settings: dict[str, object] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     sent: dict[str, set[str]] = field(default_factory=dict)
@@ -462,6 +467,91 @@ ROUTES: list[tuple[str, Act]] = [
 ]
 
 
+# GraphQL, as its reference describes it
+
+
+GRAPH = Path(__file__).with_name("gitlab-graph.json")
+MOST_COMPLEX, LONGEST_QUERY, LARGEST_PAGE = 250, 10_000, 100
+NOTE_CLASSES = {None: "Note", "DiffNote": "DiffNote", "DiscussionNote": "DiscussionNote"}
+
+
+def complexity(tree: graph.Tree) -> int:
+    """One for each field, and for each node of a page a hundredth of all that it holds, unless it is asked for by number."""
+    found = 0
+    for args, inside in tree.values():
+        own = 1 + complexity(inside)
+        page = min(int(args.get("first", LARGEST_PAGE)), LARGEST_PAGE) if "nodes" in inside else 0
+        found += own + (0 if "iids" in args else own * page // 100)
+    return found
+
+
+def answer_graph(
+    forge: GitLabForge, query: str, given: dict[str, Any], tree: graph.Tree
+) -> dict[str, object]:
+    if complexity(tree) > MOST_COMPLEX or len(query) > LONGEST_QUERY:
+        return {"errors": [{"message": f"Query has complexity of {complexity(tree)}, or is too large"}]}
+    if forge.older and "filter" in query:
+        return {"errors": [{"message": "Field 'notes' doesn't accept argument 'filter'"}]}
+    (args, inside) = tree["project"]
+    if str(valued(args, given)["fullPath"]).lower() != forge.repository.lower():
+        return {"data": {"project": None}}
+    found: dict[str, object] = {}
+    for name, (its, within) in inside.items():
+        asked = valued(its, given)
+        if name == "mergeRequest":
+            merge = forge.merges.get(int(asked["iid"]))
+            found[name] = graph_merge(forge, merge, within, given) if merge else None
+        else:
+            merges = [one for one in forge.merges.values() if str(one["iid"]) in asked["iids"]][::-1]
+            wanted = within["nodes"][1]
+            found[name] = graph_paged(
+                forge, [graph_merge(forge, one, wanted, given) for one in merges], asked
+            )
+    return {"data": graph.selected({"project": found}, tree)}
+
+
+def valued(args: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    return {name: given.get(word[1:]) if word.startswith("$") else word for name, word in args.items()}
+
+
+def graph_paged(forge: GitLabForge, found: list[Any], asked: dict[str, Any]) -> dict[str, object]:
+    size, start = min(int(asked["first"]), forge.graph_page), int(asked.get("after") or 0)
+    more = start + size < len(found)
+    info = {"hasNextPage": more, "endCursor": str(start + size) if more else None}
+    return {"pageInfo": info, "nodes": found[start : start + size]}
+
+
+def graph_merge(
+    forge: GitLabForge, merge: dict[str, Any], tree: graph.Tree, given: dict[str, Any]
+) -> dict[str, object]:
+    asked = valued(tree["notes"][0], given)
+    found = [one for one in forge.notes.values() if one["noteable_iid"] == merge["iid"]][::-1]
+    if asked.get("filter") == "ONLY_COMMENTS":
+        found = [one for one in found if not one["system"]]
+    return {"iid": str(merge["iid"]), "notes": graph_paged(forge, [graph_note(one) for one in found], asked)}
+
+
+def graph_note(note: dict[str, Any]) -> dict[str, object]:
+    """Of one that nobody edited `lastEditedAt` is its last change, by GitLab's own model of notes; `lastEditedBy` is nobody."""
+    by = {"id": f"gid://gitlab/User/{note['author']['id']}", "username": note["author"]["username"]}
+    edited = note.get("edited")
+    return {
+        "id": f"gid://gitlab/{NOTE_CLASSES[note['type']]}/{note['id']}",
+        "body": note["body"],
+        "system": note["system"],
+        "internal": note["internal"],
+        "author": by,
+        "createdAt": in_seconds(note["created_at"]),
+        "updatedAt": in_seconds(note["updated_at"]),
+        "lastEditedAt": in_seconds(edited or note["updated_at"]),
+        "lastEditedBy": by if edited else None,
+    }
+
+
+def in_seconds(at: str) -> str:
+    return re.sub(r"\.\d+", "", at)
+
+
 class Handler(BaseHTTPRequestHandler):
     """One request: held to what is known of the call, then answered."""
 
@@ -519,22 +609,18 @@ class Handler(BaseHTTPRequestHandler):
             self.forge.broken.append(str(wrong))
 
     def say_graph(self, body: Any, who: Member | None) -> None:
-        """When the notes of a merge request were edited, two to a page."""
+        """What is wrong with a query GitLab says with a good status."""
         if who is None or not self.forge.graphql:
             self.say(401 if who is None else 500, {"message": "none"})
             return
-        given = body["variables"]
-        found = [n for n in self.forge.notes.values() if str(n["noteable_iid"]) == given["number"]]
-        first = int(given.get("after") or 0)
-        kinds = {"DiffNote": "DiffNote", None: "Note"}
-        nodes = [
-            {"id": f"gid://gitlab/{kinds[n['type']]}/{n['id']}", "lastEditedAt": n.get("edited")}
-            for n in found[first : first + 2]
-        ]
-        info = {"hasNextPage": first + 2 < len(found), "endCursor": str(first + 2)}
-        here = given["project"] == self.forge.repository
-        merge = {"mergeRequest": {"notes": {"pageInfo": info, "nodes": nodes}}}
-        self.say(200, {"data": {"project": merge if here else None}})
+        try:
+            tree = graph.hold(body, GRAPH)
+        except (AssertionError, LookupError) as wrong:
+            self.forge.broken.append(f"GraphQL: {wrong!r}")
+            self.say(200, {"errors": [{"message": str(wrong)}]})
+            return
+        with self.forge.lock:
+            self.say(200, answer_graph(self.forge, str(body["query"]), body["variables"], tree))
 
     def say(self, code: int, value: Any, headers: dict[str, str] | None = None) -> None:
         data = b"" if value is None else json.dumps(value).encode()

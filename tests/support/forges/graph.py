@@ -66,27 +66,25 @@ def named(kind: Mapping[str, Any]) -> str:
 
 
 @cache
-def schema() -> dict[str, Any]:
-    return dict(json.loads(FILE.read_text(encoding="utf-8")))
+def schema(file: Path = FILE) -> dict[str, Any]:
+    return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
 def parse(query: str) -> tuple[dict[str, str], Tree]:
     """A query of one operation: its variables with their types, and what it selects."""
-    tokens = iter(TOKEN.findall(query.replace(",", " ")))
-    assert next(tokens) == "query"
+    tokens = TOKEN.findall(query.replace(",", " "))
+    assert tokens[:2] == ["query", "("]
+    del tokens[:2]
     variables: dict[str, str] = {}
-    assert next(tokens) == "("
-    while (token := next(tokens)) != ")":
+    while (token := tokens.pop(0)) != ")":
         assert token == "$"
-        name, colon, kind = next(tokens), next(tokens), next(tokens)
+        name, colon = tokens.pop(0), tokens.pop(0)
         assert colon == ":"
-        variables[name] = kind
-        rest = list(tokens)
-        if rest[0] == "!":
-            variables[name] += rest.pop(0)
-        tokens = iter(rest)
-    assert next(tokens) == "{"
-    return variables, selection(list(tokens))
+        variables[name] = ""
+        while tokens[0] not in ("$", ")"):
+            variables[name] += tokens.pop(0)
+    assert tokens.pop(0) == "{"
+    return variables, selection(tokens)
 
 
 def selection(tokens: list[str]) -> Tree:
@@ -116,44 +114,54 @@ def arguments(tokens: list[str], end: str) -> dict[str, Any]:
     return found
 
 
-def hold(body: Mapping[str, Any]) -> Tree:
+def hold(body: Mapping[str, Any], file: Path = FILE) -> Tree:
     """What the query selects, found valid: each field and argument is known, and each variable has its type and a value."""
     variables, tree = parse(str(body["query"]))
     given = body["variables"]
     assert set(given) <= set(variables), f"not declared: {set(given) - set(variables)}"
     missing = [name for name, kind in variables.items() if kind.endswith("!") and given.get(name) is None]
     assert not missing, f"without a value: {missing}"
-    used = set(hold_fields(tree, "Query", variables))
+    used = set(hold_fields(tree, "Query", variables, schema(file)))
     assert used == set(variables), f"not used: {set(variables) - used}"
     return tree
 
 
-def hold_fields(tree: Tree, kind: str, variables: Mapping[str, str]) -> Iterator[str]:
-    known = schema()["fields"][kind]
+def hold_fields(
+    tree: Tree, kind: str, variables: Mapping[str, str], said: Mapping[str, Any]
+) -> Iterator[str]:
+    known = said["fields"][kind]
     for name, (args, inside) in tree.items():
         assert name in known, f"{kind} has no field {name}"
-        yield from hold_arguments(args, known[name]["args"], variables, f"{kind}.{name}")
+        yield from hold_arguments(args, known[name]["args"], variables, said, f"{kind}.{name}")
         inner = known[name]["type"].strip("[]!")
-        assert bool(inside) == (inner in schema()["fields"]), f"{kind}.{name} is a {inner}"
+        assert bool(inside) == (inner in said["fields"]), f"{kind}.{name} is a {inner}"
         if inside:
-            yield from hold_fields(inside, inner, variables)
+            yield from hold_fields(inside, inner, variables, said)
         pages = "Connection" in inner
         assert not pages or "first" in args or "last" in args, f"{kind}.{name} has to say how many"
 
 
 def hold_arguments(
-    args: Mapping[str, Any], known: Mapping[str, str], variables: Mapping[str, str], where: str
+    args: Mapping[str, Any],
+    known: Mapping[str, str],
+    variables: Mapping[str, str],
+    said: Mapping[str, Any],
+    where: str,
 ) -> Iterator[str]:
     needed = {name for name, kind in known.items() if kind.endswith("!")}
     assert needed <= set(args), f"{where} needs {needed - set(args)}"
     for name, word in args.items():
         assert name in known, f"{where} takes no {name}"
+        wanted = known[name].strip("!")
         if isinstance(word, dict):
-            yield from hold_arguments(word, schema()["inputs"][known[name]], variables, f"{where}({name})")
+            inputs = said["inputs"][known[name]]
+            yield from hold_arguments(word, inputs, variables, said, f"{where}({name})")
         elif word.startswith("$"):
-            wanted = known[name].strip("!")
             assert variables[word[1:]].strip("!") == wanted, f"{where}({name}) is a {wanted}"
             yield word[1:]
+        else:
+            words = said.get("enums", {}).get(wanted)
+            assert words is None or word in words, f"{where}({name}) knows no {word}"
 
 
 def answer(forge: Forge, body: Mapping[str, Any], tree: Tree) -> dict[str, Any]:

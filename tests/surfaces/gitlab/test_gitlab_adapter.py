@@ -11,7 +11,7 @@ from gitgate.context import open_desk
 from gitgate.errors import Failure
 from gitgate.surfaces.forge.hosts import Forge
 from gitgate.surfaces.forge.hosts.connect import connect, find_place, token_and_source
-from gitgate.surfaces.forge.hosts.gitlab import GitLab
+from gitgate.surfaces.forge.hosts.gitlab import GitLab, edited_at
 from gitgate.surfaces.forge.hosts.web import ForgeFailed, Web
 from support.forges.gitlab import GitLabForge
 from support.testbed.repositories import Clone
@@ -144,3 +144,18 @@ def test_what_a_token_lacks_is_said_in_gitlabs_words(forge: GitLabForge) -> None
     with pytest.raises(ForgeFailed) as refused:
         GitLab(Web(forge.api, "nobodys"), forge.repository, forge.site).default_branch()
     assert "the token is not valid" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("at", "by", "edited"),
+    [
+        (None, None, ""),
+        ("2026-06-01T10:00:09Z", None, ""),
+        ("2026-06-01T10:00:05Z", None, "2026-06-01T10:00:05Z"),
+        ("2026-06-01T10:00:09Z", {"id": "gid://gitlab/User/4"}, "2026-06-01T10:00:09Z"),
+    ],
+)
+def test_who_edited_a_note_tells_whether_anybody_did(at: str | None, by: object, edited: str) -> None:
+    """The time alone does not: it is the last change where nobody edited. Where the editor's account is gone, an older time tells."""
+    note = {"updatedAt": "2026-06-01T10:00:09Z", "lastEditedAt": at, "lastEditedBy": by}
+    assert edited_at(note) == edited

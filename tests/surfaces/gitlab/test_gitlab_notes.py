@@ -106,8 +106,11 @@ def test_nothing_that_an_agent_writes_is_obeyed(team: Team, forge: GitLabForge) 
 
 
 def test_an_emoji_edits_nothing(team: Team, forge: GitLabForge) -> None:
-    """It moves the note's time, by GitLab's rule; the reply counts all the same, and goes on counting when more are given."""
+    """It moves the note's time, by GitLab's rule; the reply counts all the same, and goes on counting when more are given.
+    Of a note that nobody edited GitLab tells its last change as the time of an edit, and nobody as its editor.
+    """
     gate = team.ask("Which?")
+    forge.graph_page = 2
     for number in range(3):
         forge.write(THREAD, "grace.h", f"talk {number}")
     note = forge.write(THREAD, "ada", "/answer Postgres")

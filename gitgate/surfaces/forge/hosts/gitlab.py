@@ -38,7 +38,7 @@ MOST_EDITS = 100  # pages of a hundred notes
 EDITS = """query($project: ID!, $number: String!, $after: String) {
   project(fullPath: $project) { mergeRequest(iid: $number) { notes(first: 100, after: $after) {
     pageInfo { hasNextPage endCursor }
-    nodes { id lastEditedAt }
+    nodes { id updatedAt lastEditedAt lastEditedBy { id } }
   } } }
 }"""
 HERE = Customs(
@@ -179,19 +179,21 @@ class GitLab:
     def fetch_edited(self, thread: int, number: int) -> str:
         """When a note was edited; empty where only an emoji moved its time. What cannot be told counts as edited."""
         asked: dict[str, object] = {"project": self.repository, "number": str(thread)}
-        path = self.web.base.removesuffix("/v4") + "/graphql"
         for _ in range(MOST_EDITS):
-            said = self.web.send("POST", path, {"query": EDITS, "variables": asked}, repeatable=True)
+            said = self.ask_graph(EDITS, asked)
             with understood(self.web.base):
-                notes = said.value["data"]["project"]["mergeRequest"]["notes"]
+                notes = said["data"]["project"]["mergeRequest"]["notes"]
                 for one in notes["nodes"]:
-                    known = GLOBAL.fullmatch(str(one["id"]))
-                    if known is not None and int(known[1]) == number:
-                        return in_utc(str(one["lastEditedAt"])) if one["lastEditedAt"] else ""
+                    if number_in(one["id"]) == number:
+                        return edited_at(one)
                 if not notes["pageInfo"]["hasNextPage"]:
                     break
                 asked["after"] = notes["pageInfo"]["endCursor"]
         raise ForgeFailed(f"{urlsplit(self.site).netloc} does not tell whether note {number} was edited")
+
+    def ask_graph(self, query: str, variables: Mapping[str, object]) -> Any:
+        path = self.web.base.removesuffix("/v4") + "/graphql"
+        return self.web.send("POST", path, {"query": query, "variables": variables}, repeatable=True).value
 
     def fetch_comments(self, thread: Thread) -> list[Comment]:
         """Those on the diff among them: GitLab lists all of a merge request's together."""
@@ -388,6 +390,20 @@ def merge_request_of(item: Mapping[str, Any]) -> PullRequest:
         merged=item["state"] == "merged",
         author=whole(str((item.get("author") or {}).get("username") or "")),
     )
+
+
+def number_in(name: object) -> int:
+    """That of a global id; 0 where it is none."""
+    known = GLOBAL.fullmatch(str(name))
+    return int(known[1]) if known is not None else 0
+
+
+def edited_at(note: Mapping[str, Any]) -> str:
+    """When it was edited; empty where it never was. Then nobody edited it, and GitLab may tell its last change in place of the time."""
+    at = note["lastEditedAt"]
+    if note["lastEditedBy"] is None and at in (None, note["updatedAt"]):
+        return ""
+    return in_utc(str(at or note["updatedAt"]))
 
 
 def quiet(body: str) -> str:
