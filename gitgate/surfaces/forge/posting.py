@@ -7,7 +7,7 @@ nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
@@ -444,14 +444,6 @@ def bring_up_to_date(desk: Desk, forge: Forge, gate: Gate, board: Board) -> str:
     return ""
 
 
-def by_thread(comments: Sequence[Comment]) -> dict[Thread, list[Comment]]:
-    """In the order of their numbers."""
-    found: dict[Thread, list[Comment]] = {}
-    for comment in sorted(comments, key=lambda one: one.number):
-        found.setdefault(comment.thread, []).append(comment)
-    return found
-
-
 MOST_LOOKED_AT = 5  # so many pull requests with one commit
 
 
@@ -466,22 +458,21 @@ class Pulls:
     commits: dict[str, list[PullRequest]] = field(default_factory=dict)
     boards: dict[Thread, Board] = field(default_factory=dict)
     there: dict[int, bool] = field(default_factory=dict)
-    recent: dict[Thread, list[Comment]] | None = None
-    """By thread what was said lately, where the whole repository's was asked for; `on_diffs` the same of diffs."""
-    on_diffs: dict[Thread, list[Comment]] | None = None
+    recent: Mapping[Thread, list[Comment]] | None = None
+    """By thread what was said lately, where that was asked for at once; `on_diffs` the same of diffs."""
+    on_diffs: Mapping[Thread, list[Comment]] | None = None
 
-    def look_back(self, since: str, most: int) -> None:
-        """At what was said since then, in a request or two for all threads; nothing, where that is too much."""
-        said = self.forge.fetch_comments_since(since, most)
-        self.recent = None if said is None else by_thread(said)
-        said = self.forge.fetch_comments_since(since, most, diff=True) if said is not None else None
-        self.on_diffs = None if said is None else by_thread(said)
+    def look_back(self, since: str, most: int, threads: Collection[Thread]) -> None:
+        """At what was said since then, in a request or two for all of these threads; nothing, where that is too much."""
+        self.recent = self.forge.fetch_comments_since(since, most, threads)
+        if self.recent is not None:
+            self.on_diffs = self.forge.fetch_comments_since(since, most, threads, diff=True)
 
     def glimpse(self, thread: Thread, gates: Collection[str]) -> Board | None:
         """A thread as far as it was looked back at, where that has our comments of all these gates."""
-        if self.recent is None or isinstance(thread, str):
+        if self.recent is None or thread not in self.recent or isinstance(thread, str):
             return None
-        comments = tuple(self.recent.get(thread, []))
+        comments = tuple(self.recent[thread])
         begun = [one for one in comments if one.body.startswith(BEGIN)]
         board = Board(thread, logins(self.forge, comments) if begun else (), comments)
         return board if set(gates) <= set(board.marks) else None

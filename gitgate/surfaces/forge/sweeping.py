@@ -27,6 +27,7 @@ from .hosts import (
     NO_REPLY,
     Comment,
     Forge,
+    PullRequest,
     Thread,
     final,
     is_of_thread,
@@ -435,7 +436,8 @@ def look_back(now: Round, threads: Mapping[Thread, Sequence[Gate]]) -> None:
         return
     since = min((parse_time(gate.opened.asked.at) for gate in lately), default=now.desk.clock())
     with contextlib.suppress(ForgeFailed):
-        now.pulls.look_back(format_time(since - HOUR), max(1, len(threads) // 2))
+        besides = [pull.number for pull in talked_on(now, threads)]
+        now.pulls.look_back(format_time(since - HOUR), max(1, len(threads) // 2), [*threads, *besides])
 
 
 def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
@@ -488,15 +490,9 @@ def tell_reacted(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
 
 
 def hear_elsewhere(now: Round, threads: Mapping[Thread, object]) -> None:
-    """A reply that names a gate may stand where no gate is shown: on the open pull requests in which anything happened since
-    the first of those that wait was asked, the latest first. The job of one of them leaves that to others.
-    """
-    waiting = {one.id: one.at for one in summaries(now.desk) if one.state == "awaiting"}
-    if not waiting or now.desk.settings.pull_request:
-        return
-    first = min(waiting.values())
-    others = [one for one in now.pulls.listed or [] if one.number not in threads and one.updated >= first]
-    for pull in sorted(others, key=lambda one: one.updated, reverse=True)[:NEWEST]:
+    """A reply that names a gate may stand where no gate is shown."""
+    waiting = waiting_since(now.desk)
+    for pull in talked_on(now, threads):
         try:
             board = now.pulls.glimpse(pull.number, ()) or now.pulls.board(pull.number)
             if missed_elsewhere(now.desk, board, waiting):
@@ -506,6 +502,23 @@ def hear_elsewhere(now: Round, threads: Mapping[Thread, object]) -> None:
             now.excused(f"thread {pull.number}", trouble)
     if now.done.accepted:
         now.pulls.boards.clear()  # they show something else now
+
+
+def waiting_since(desk: Desk) -> dict[str, str]:
+    """The gates that wait, with when each was asked."""
+    return {one.id: one.at for one in summaries(desk) if one.state == "awaiting"}
+
+
+def talked_on(now: Round, threads: Collection[Thread]) -> list[PullRequest]:
+    """The open pull requests without a gate in which anything happened since the first of those that wait was asked, the latest
+    first. The job of one of them leaves that to others.
+    """
+    waiting = waiting_since(now.desk)
+    if not waiting or now.desk.settings.pull_request:
+        return []
+    first = min(waiting.values())
+    others = [one for one in now.pulls.listed or [] if one.number not in threads and one.updated >= first]
+    return sorted(others, key=lambda one: one.updated, reverse=True)[:NEWEST]
 
 
 def hear_missed(now: Round, board: Board, comments: Sequence[Comment]) -> Board:

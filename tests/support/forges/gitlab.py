@@ -134,12 +134,18 @@ class GitLabForge:
     """So many nodes are on a page at most, however many are asked for."""
     older: bool = False
     """Whether its notes take no filter by GraphQL."""
+    nameless: set[int] = field(default_factory=set)
+    """The notes whose author it does not tell there."""
+    hidden: bool = False
+    """Whether GraphQL tells nothing of the project."""
     settings: dict[str, object] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     sent: dict[str, set[str]] = field(default_factory=dict)
     """Which operations we used, and what was sent with them."""
     broken: list[str] = field(default_factory=list)
     ticks: int = 0
+    written: int = 0
+    """So many notes were: the number of one that is gone is no other's."""
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
@@ -207,7 +213,8 @@ class GitLabForge:
         """Somebody comments. GitLab takes its own commands away; of a note that is nothing else none is left."""
         with self.lock:
             rest = self.obey(username, body)
-            number, now = 300 + len(self.notes), self.now()
+            number, now = 300 + self.written, self.now()
+            self.written += 1
             self.merges[iid]["updated_at"] = now
             said = {
                 "id": number,
@@ -493,7 +500,7 @@ def answer_graph(
     if forge.older and "filter" in query:
         return {"errors": [{"message": "Field 'notes' doesn't accept argument 'filter'"}]}
     (args, inside) = tree["project"]
-    if str(valued(args, given)["fullPath"]).lower() != forge.repository.lower():
+    if forge.hidden or str(valued(args, given)["fullPath"]).lower() != forge.repository.lower():
         return {"data": {"project": None}}
     found: dict[str, object] = {}
     for name, (its, within) in inside.items():
@@ -528,10 +535,13 @@ def graph_merge(
     found = [one for one in forge.notes.values() if one["noteable_iid"] == merge["iid"]][::-1]
     if asked.get("filter") == "ONLY_COMMENTS":
         found = [one for one in found if not one["system"]]
-    return {"iid": str(merge["iid"]), "notes": graph_paged(forge, [graph_note(one) for one in found], asked)}
+    return {
+        "iid": str(merge["iid"]),
+        "notes": graph_paged(forge, [graph_note(forge, one) for one in found], asked),
+    }
 
 
-def graph_note(note: dict[str, Any]) -> dict[str, object]:
+def graph_note(forge: GitLabForge, note: dict[str, Any]) -> dict[str, object]:
     """Of one that nobody edited `lastEditedAt` is its last change, by GitLab's own model of notes; `lastEditedBy` is nobody."""
     by = {"id": f"gid://gitlab/User/{note['author']['id']}", "username": note["author"]["username"]}
     edited = note.get("edited")
@@ -540,7 +550,7 @@ def graph_note(note: dict[str, Any]) -> dict[str, object]:
         "body": note["body"],
         "system": note["system"],
         "internal": note["internal"],
-        "author": by,
+        "author": None if note["id"] in forge.nameless else by,
         "createdAt": in_seconds(note["created_at"]),
         "updatedAt": in_seconds(note["updated_at"]),
         "lastEditedAt": in_seconds(edited or note["updated_at"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gitgate.surfaces.forge.hosts import GITHUBS, Author, CheckPage, Comment, Customs, PullRequest, Thread
@@ -54,8 +54,10 @@ class Tiny:
     def fetch_comments(self, thread: Thread) -> list[Comment]:
         return [one for one in self.comments.values() if one.thread == thread and not one.review]
 
-    def fetch_comments_since(self, since: str, most: int, *, diff: bool = False) -> list[Comment] | None:
-        del since, most, diff
+    def fetch_comments_since(
+        self, since: str, most: int, threads: Collection[Thread] = (), *, diff: bool = False
+    ) -> Mapping[Thread, list[Comment]] | None:
+        del since, most, threads, diff
         return None
 
     def look_at_heads(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -155,6 +155,14 @@ class Customs:
 GITHUBS = Customs()
 
 
+def by_thread(comments: Iterable[Comment], threads: Collection[Thread] = ()) -> dict[Thread, list[Comment]]:
+    """In the order of their numbers; of these threads also those without any."""
+    found: dict[Thread, list[Comment]] = {thread: [] for thread in threads}
+    for comment in sorted(comments, key=lambda one: one.number):
+        found.setdefault(comment.thread, []).append(comment)
+    return found
+
+
 @dataclass(frozen=True)
 class Hooks:
     """How a forge's webhooks are known: by which header it names the event, which events are for us, and what is against a
@@ -230,8 +238,12 @@ class Forge(Protocol):
         """
         ...
 
-    def fetch_comments_since(self, since: str, most: int, *, diff: bool = False) -> list[Comment] | None:
-        """All that changed since then, of every thread, or every diff; None where these are more than `most` pages, or nobody tells."""
+    def fetch_comments_since(
+        self, since: str, most: int, threads: Collection[Thread] = (), *, diff: bool = False
+    ) -> Mapping[Thread, list[Comment]] | None:
+        """By thread what changed since then, or all of it, or of every diff; None where these are more than `most` pages, or nobody
+        tells. Of these threads one that is not named there was not asked about: whoever wants it reads it by itself.
+        """
         ...
 
     def post_comment(self, thread: Thread, body: str) -> Comment: ...

@@ -7,7 +7,7 @@ numbers of those that are nobody's are not positive; and who may write is told t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -54,9 +54,11 @@ class Gitea(GitHub):
         del thread
         return []
 
-    def fetch_comments_since(self, since: str, most: int, *, diff: bool = False) -> list[Comment] | None:
+    def fetch_comments_since(
+        self, since: str, most: int, threads: Collection[Thread] = (), *, diff: bool = False
+    ) -> Mapping[Thread, list[Comment]] | None:
         """Thread by thread."""
-        del since, most, diff
+        del since, most, threads, diff
         return None
 
     def look_at_heads(self) -> None:

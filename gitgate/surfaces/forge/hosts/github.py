@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
 from ....setup.workflows import ANSWERS
 from ....text import parse_time
-from . import COMMIT, DIFF, GITHUBS, Author, CheckPage, Comment, Customs, PullRequest, Thread, whole
+from . import (
+    COMMIT,
+    DIFF,
+    GITHUBS,
+    Author,
+    CheckPage,
+    Comment,
+    Customs,
+    PullRequest,
+    Thread,
+    by_thread,
+    whole,
+)
 from .web import ForgeFailed, TooMany, Web, understood
 
 VERSION = "2022-11-28"
@@ -156,13 +168,16 @@ class GitHub:
         found = self.web.pages(self.comments_of(thread), {"per_page": 100})
         return sorted((self.read(item) for item in found), key=lambda comment: comment.number)
 
-    def fetch_comments_since(self, since: str, most: int, *, diff: bool = False) -> list[Comment] | None:
+    def fetch_comments_since(
+        self, since: str, most: int, threads: Collection[Thread] = (), *, diff: bool = False
+    ) -> Mapping[Thread, list[Comment]] | None:
         path = f"{self.base}/{'pulls' if diff else 'issues'}/comments"
         query = {"since": since, "sort": "created", "direction": "asc", "per_page": 100}
         try:
-            return [self.read(item) for item in self.web.pages(path, query, most)]
+            found = [self.read(item) for item in self.web.pages(path, query, most)]
         except TooMany:
             return None
+        return by_thread(found, threads)
 
     def post_comment(self, thread: Thread, body: str) -> Comment:
         said = self.web.send("POST", self.comments_of(thread), {"body": body}).value

@@ -11,13 +11,23 @@ import hmac
 import re
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from ....text import format_time, parse_time
-from . import Author, CheckPage, Comment, Customs, Hooks, PullRequest, Thread, same_secret, whole
+from . import (
+    Author,
+    CheckPage,
+    Comment,
+    Customs,
+    Hooks,
+    PullRequest,
+    Thread,
+    same_secret,
+    whole,
+)
 from .web import MOST_DIGITS, ForgeFailed, Web, understood
 
 CONTEXT = "gitgate"
@@ -39,6 +49,16 @@ EDITS = """query($project: ID!, $number: String!, $after: String) {
   project(fullPath: $project) { mergeRequest(iid: $number) { notes(first: 100, after: $after) {
     pageInfo { hasNextPage endCursor }
     nodes { id updatedAt lastEditedAt lastEditedBy { id } }
+  } } }
+}"""
+AT_ONCE = 25  # merge requests of which all notes are asked for: a reply has at most 30 seconds
+TALK = """query($project: ID!, $numbers: [String!]) {
+  project(fullPath: $project) { mergeRequests(iids: $numbers, first: 25) { nodes {
+    iid
+    notes(first: 100, filter: ONLY_COMMENTS) {
+      pageInfo { hasNextPage }
+      nodes { id body system internal createdAt updatedAt author { id username } }
+    }
   } } }
 }"""
 HERE = Customs(
@@ -209,10 +229,34 @@ class GitLab:
         del thread
         return []
 
-    def fetch_comments_since(self, since: str, most: int, *, diff: bool = False) -> list[Comment] | None:
-        """None: GitLab lists the notes of one merge request, not of all."""
-        del since, most, diff
-        return None
+    def fetch_comments_since(
+        self, since: str, most: int, threads: Collection[Thread] = (), *, diff: bool = False
+    ) -> Mapping[Thread, list[Comment]] | None:
+        """All notes of these merge requests, by GraphQL; nothing is taken by them. Left out is one with more than a page of notes, and
+        one with a note whose author is not told. Notes on its commits may be among them: read by itself, it is without.
+        """
+        del since, most
+        numbers = [str(one) for one in threads if isinstance(one, int)]
+        found: dict[Thread, list[Comment]] = {}
+        for first in range(0, 0 if diff else len(numbers), AT_ONCE):
+            asked = {"project": self.repository, "numbers": numbers[first : first + AT_ONCE]}
+            said = self.ask_graph(TALK, asked)
+            with understood(self.web.base):
+                if said.get("errors"):
+                    return None
+                for merge in said["data"]["project"]["mergeRequests"]["nodes"]:
+                    if not merge["notes"]["pageInfo"]["hasNextPage"] and all(map(is_named, notes_in(merge))):
+                        found[int(merge["iid"])] = self.read_talk(merge)
+        return found or None
+
+    def read_talk(self, merge: Mapping[str, Any]) -> list[Comment]:
+        """As a list of its notes has them: what may have been edited counts as edited."""
+        thread = int(merge["iid"])
+        items = [shaped_note(one) for one in notes_in(merge)]
+        comments = [
+            self.comment_of(one, thread, edited=in_utc(one["updated_at"])) for one in items if is_said(one)
+        ]
+        return sorted(comments, key=lambda comment: comment.number)
 
     def post_comment(self, thread: Thread, body: str) -> Comment:
         said = self.web.send("POST", self.notes_of(thread), {"body": quiet(body)}).value
@@ -390,6 +434,31 @@ def merge_request_of(item: Mapping[str, Any]) -> PullRequest:
         merged=item["state"] == "merged",
         author=whole(str((item.get("author") or {}).get("username") or "")),
     )
+
+
+def notes_in(merge: Mapping[str, Any]) -> Sequence[Any]:
+    nodes: Sequence[Any] = merge["notes"]["nodes"]
+    return nodes
+
+
+def is_named(note: Mapping[str, Any] | None) -> bool:
+    """Whether GitLab says by its number which note it is, and whose."""
+    return bool(note and number_in(note["id"]) and note["author"] and number_in(note["author"]["id"]))
+
+
+def shaped_note(note: Mapping[str, Any]) -> dict[str, Any]:
+    """One of GraphQL as REST would have it."""
+    kind = note["id"].removeprefix("gid://gitlab/").partition("/")[0]
+    return {
+        "id": number_in(note["id"]),
+        "type": kind,
+        "body": note["body"],
+        "system": note["system"],
+        "internal": note["internal"],
+        "author": {"id": number_in(note["author"]["id"]), "username": note["author"]["username"]},
+        "created_at": str(note["createdAt"]),
+        "updated_at": str(note["updatedAt"]),
+    }
 
 
 def number_in(name: object) -> int:
