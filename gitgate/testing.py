@@ -32,14 +32,13 @@ from .acts.answering import Manner, respond
 from .agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, ProcessEnding
 from .context import Desk, open_desk
 from .errors import IllegalEvent, Usage
-from .flows import program
+from .flows import Doing, FlowTerms, program
 from .flows.agents import AgentRun, Before
 from .flows.checking import ReplayedRun, export, replay, with_children
 from .flows.endings import FlowEnding, error_from, said_of_input
 from .flows.engine import Engine
 from .flows.journal import HeldRun, load_run, signal_run, take_run
 from .flows.program import FlowFunction, Surroundings, called, start_run
-from .flows.terms import Doing, FlowTerms
 from .gates.agency import AgentStart
 from .model import AWAITING
 from .model.gate import Gate, Question

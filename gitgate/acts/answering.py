@@ -25,7 +25,7 @@ from ..record.events import changed_terms, said_elsewhere, why_late
 from ..store.git.refs import OPEN
 
 if TYPE_CHECKING:
-    from ..model.conversation import Conversation
+    from ..model.gate import Conversation
 
 
 class Deliver(Protocol):
@@ -198,7 +198,7 @@ def held(gate: Gate, status: str, message: str) -> Conversation | None:
     """What a signal leaves of a session that nobody held here."""
     if all(question.type != "session" for question in gate.opened.questions):
         return None
-    from ..model.conversation import STATUS, Conversation
+    from ..model.gate import STATUS, Conversation
 
     word = status.strip()
     if not re.fullmatch(STATUS, word):

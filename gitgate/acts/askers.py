@@ -13,8 +13,7 @@ from ..context.ancestry import Process, above
 from ..document import dataclass
 from ..gates.work import followed
 from ..model import is_id
-from ..model.conversation import SavedSession
-from ..model.gate import Gate
+from ..model.gate import Gate, SavedSession
 from ..model.people import is_robot, login_of
 from ..questions.drafts import Draft
 from ..store.git.refs import OPEN, RUNS

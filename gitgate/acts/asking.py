@@ -24,8 +24,7 @@ from ..exchange.syncing import Published, publish
 from ..gates.recording import act, check_names, tell_people
 from ..gates.work import FOLLOWED, on_its_branch, tie_commits
 from ..model import ON_TIMEOUT, gate_id, is_id, no_word, people
-from ..model.conversation import SavedSession, Talk
-from ..model.gate import Asker, Gate, Opened, Question, Session, Work
+from ..model.gate import Asker, Gate, Opened, Question, SavedSession, Session, Talk, Work
 from ..policy.permit import approvals_may_default, tightened
 from ..questions.drafts import Draft, check_context
 from ..questions.file import ASKED, MOST_BYTES, check_name

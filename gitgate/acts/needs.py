@@ -23,8 +23,7 @@ from ..errors import Conflict, GateError, NotAllowed, Usage
 from ..exchange.syncing import publish
 from ..gates.agency import is_agent, starts_by_itself
 from ..model import AWAITING, WITHDRAWN, people
-from ..model.conversation import SessionRef
-from ..model.gate import Gate
+from ..model.gate import Gate, SessionRef
 from ..questions.calls import Call, CallRule, call_of, config_of, digest_of_call, parse_rules, questions_of
 from ..questions.drafts import Draft
 from ..questions.signals import Need, draft_of, find_need, last_object, plain_draft, read_need

@@ -19,7 +19,7 @@ from .askers import RUN, STEP, agent_here
 from .sessions import session_digest
 
 if TYPE_CHECKING:
-    from ..model.conversation import Conversation
+    from ..model.gate import Conversation
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ..text import one_line
 from . import find_gate, find_open
 
 if TYPE_CHECKING:
-    from ..model.conversation import Conversation
+    from ..model.gate import Conversation
 
 
 Json = dict[str, object]

@@ -22,8 +22,7 @@ from ..errors import BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..exchange.syncing import push_moves
 from ..gates.agency import adapter, stayed
 from ..model import is_id
-from ..model.conversation import Conversation, SavedSession, SessionRef
-from ..model.gate import Answer, Gate, Remark
+from ..model.gate import Answer, Conversation, Gate, Remark, SavedSession, SessionRef
 from ..store.git.objects import FOLDER, REGULAR
 from ..store.git.permissions import private_folder
 from ..store.git.refs import SESSIONS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..model.conversation import SessionRef
+from ..model.gate import SessionRef
 from ..store.git import reaches
 from .agent import Agent, EndedCommand
 from .claude import Claude

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..document import dataclass, field
 from ..errors import Failure, Usage
-from ..model.conversation import SavedSession, SessionRef
+from ..model.gate import SavedSession, SessionRef
 
 SESSION_MOST = 4_000_000
 REASON_CELLS = 300

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..document import replace
-from ..model.conversation import SavedSession, SessionRef
+from ..model.gate import SavedSession, SessionRef
 from ..store.git.permissions import private_folder, write_private
 from .agent import (
     SESSION_MOST,

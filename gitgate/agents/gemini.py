@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..document import replace
-from ..model.conversation import SavedSession, SessionRef
+from ..model.gate import SavedSession, SessionRef
 from ..store.git.permissions import private_folder, write_private
 from .agent import (
     SESSION_ID,

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..document import replace
 from ..errors import Failure, Usage
-from ..model.conversation import SavedSession, SessionRef
+from ..model.gate import SavedSession, SessionRef
 from .agent import (
     SESSION_ID,
     SESSION_MOST,

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ..flows.phases import Flow, FlowEvent, FlowState, Human, Phase
     from ..flows.steps import auto_approve, cli_prompt
     from ..gates.searching import FoundDecision
-    from ..model.conversation import Conversation
+    from ..model.gate import Conversation
     from ..resumption.run import Resumed
     from ..setup import Step
     from ..setup.checkup import Finding
@@ -92,7 +92,7 @@ RESULTS = {
     "AgentFailed": ("flows.agents", "AgentFailed"),
     "AgentSignal": ("flows.agents", "AgentSignal"),
     "Archived": ("sharing.archiving", "Archived"),
-    "Conversation": ("model.conversation", "Conversation"),
+    "Conversation": ("model.gate", "Conversation"),
     "Diverged": ("flows.endings", "Diverged"),
     "Dropped": ("acts.sessions", "Dropped"),
     "Finding": ("setup.checkup", "Finding"),

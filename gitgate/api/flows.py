@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from ..errors import Usage
+from ..flows import BRANCH, STEP, Doing, terms_of
 from ..flows.agents import AgentFailed, AgentSignal, run_agent, signal_from
 from ..flows.branches import first_error, first_of, in_parallel
 from ..flows.branches import soon as soon_of
@@ -30,7 +31,6 @@ from ..flows.endings import RunAgain, RunStuck, digest_of, returned, said_of_inp
 from ..flows.engine import current, need_engine
 from ..flows.program import FlowFunction, as_flow, called
 from ..flows.steps import coming_id, do_step, receive_next, sleep_until, with_tries
-from ..flows.terms import BRANCH, STEP, Doing, terms_of
 from ..text import one_line, parse_duration, parse_time
 from ..text.secrets import redact
 from .interactive import model_of

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from ..document import replace
 from ..errors import Usage
 from ..model import SESSION_FIELDS
-from ..model.conversation import Conversation, kept
+from ..model.gate import Conversation, Value, kept
 from ..model.gate import Gate as Folded
-from ..model.gate import Value
 from ..questions import Given
 from ..questions.types import type_of
 from .terms import (
@@ -119,7 +118,7 @@ def ask(
     wishes = AskWishes(not no_work, not no_untracked, paths_given(include), push, blocks, apart)
     asking = Asking(with_terms(words.draft(), said), wishes, paths_given(attach))
     if (flow := flow_here()) is not None:
-        from .in_flow import asked_in_flow
+        from .terms import asked_in_flow
 
         return asked_in_flow(flow, asking, wait=blocks)
     with open_desk(directory) as desk:
@@ -134,7 +133,7 @@ def wait(id: str | Gate, *, for_: str | int | None = None, directory: Directory 
     >>> gitgate.wait("7k2f", for_="30m").answer
     """
     if (flow := flow_here()) is not None:
-        from .in_flow import waited_in_flow
+        from .terms import waited_in_flow
 
         return waited_in_flow(flow, str(id))
     with open_desk(directory) as desk:
@@ -151,7 +150,7 @@ def check(id: str | Gate, *, directory: Directory = None) -> Answer | None:
     from ..policy.permit import check_heard
 
     if (flow := flow_here()) is not None:
-        from .in_flow import checked_in_flow
+        from .terms import checked_in_flow
 
         return checked_in_flow(flow, str(id)).answer
     with open_desk(directory) as desk:

@@ -332,7 +332,7 @@ def talked_in_flow(
     engine: Engine, asking: Asking, model: type[PydanticModel] | None, *, wait: bool = True
 ) -> SessionResult[Any] | Interactive[Any]:
     """The same as a step of a flow; a checkpoint is one that is called `pause`."""
-    from .in_flow import open_in_flow
+    from .terms import open_in_flow
 
     talk = asking.draft.questions[0].talk
     kind = "pause" if talk is not None and talk.checkpoint else "ask_interactive"

@@ -1,4 +1,6 @@
-"""Python: what goes in and what comes out: keyword arguments that functions share, a desk for one call, a gate as callers get it."""
+"""Python: what goes in and what comes out: keyword arguments that functions share, a desk for one call, a gate as
+callers get it; and the same inside a flow.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ if TYPE_CHECKING:
     from ..acts.asking import Asked, AskWishes
     from ..context import Desk
     from ..exchange.syncing import Published
+    from ..flows import Doing
     from ..flows.engine import Engine
-    from ..model.conversation import Conversation, Talk
+    from ..model.gate import Conversation, Talk
     from ..questions.drafts import Draft
 
 
@@ -476,3 +479,45 @@ def asked_as(
         wait=blocks,
     )
     return Asking(with_terms(words.draft(), own), wishes, paths_given(terms.get("attach", ())))
+
+
+# What `ask`, `wait` and `check` do inside a flow: each is a step, and gives in replay what it gave the first time.
+
+
+def asked_in_flow(engine: Engine, asking: Asking, *, wait: bool) -> ShownGate:
+    """`ask` as a step."""
+    return shown(engine, open_in_flow(engine, asking, wait=wait, kind="ask", name=asking.draft.key or ""))
+
+
+def open_in_flow(engine: Engine, asking: Asking, *, wait: bool, kind: str, name: str) -> Folded:
+    from ..flows.steps import noting
+
+    draft = asking.draft
+    enclosed = read_attachments(engine.desk, (*draft.attach, *map(str, asking.attach)))
+    return noting(engine, engine.ask(draft, asking.wishes, enclosed, wait=wait, kind=kind, name=name))
+
+
+def shown(engine: Engine, gate: Folded) -> ShownGate:
+    with engine.turn:
+        return seen(engine.desk, gate)
+
+
+def waited_in_flow(engine: Engine, gate: str) -> ShownGate:
+    """`wait` as a step."""
+    from ..flows.steps import noting
+
+    def act(_doing: Doing) -> dict[str, str]:
+        decided = engine.decided(engine.find(gate).id, stuck=False)
+        return {"gate": decided.id, "tip": decided.tip}
+
+    return shown(engine, noting(engine, engine.gate_at(engine.perform("wait", gate, act))))
+
+
+def checked_in_flow(engine: Engine, gate: str) -> ShownGate:
+    """`check` as a step: what it saw the first time."""
+
+    def act(_doing: Doing) -> dict[str, str]:
+        found = engine.find(gate)
+        return {"gate": found.id, "tip": found.tip}
+
+    return shown(engine, engine.gate_at(engine.perform("check", gate, act, brief=True)))

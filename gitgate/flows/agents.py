@@ -28,8 +28,7 @@ from ..errors import Failure, GateError
 from ..gates import agency
 from ..gates.work import followed
 from ..model import AWAITING
-from ..model.conversation import SessionRef
-from ..model.gate import Gate
+from ..model.gate import Gate, SessionRef
 from ..questions.drafts import Draft
 from ..questions.prompts import Circumstances, resume_prompt, trailers
 from ..questions.signals import Need, draft_of, find_need, last_object, read_need
@@ -37,10 +36,10 @@ from ..store.git import commits
 from ..store.git.refs import OPEN
 from ..store.work.snapshot import operation_in
 from ..text import one_line
+from . import Doing, FlowTerms
 from .endings import FlowEnds, RunStops
 from .engine import Engine
 from .journal import folder_of
-from .terms import Doing, FlowTerms
 
 if TYPE_CHECKING:
     from ..agents.agent import AgentOutcome

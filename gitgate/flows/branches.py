@@ -24,10 +24,10 @@ from ..context.targets import summaries
 from ..errors import Conflict, Usage
 from ..model import AWAITING
 from ..record.runs import RunStep
+from . import BRANCH, STEP, Branch
 from .children import end_children
 from .endings import RunStops, StepFailed
 from .engine import Engine, current
-from .terms import BRANCH, STEP, Branch
 from .trees import BranchTrees
 
 T = TypeVar("T")

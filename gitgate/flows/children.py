@@ -24,6 +24,7 @@ from ..gates.leases import boottime
 from ..model import AWAITING, STOPPING
 from ..record.runs import FLOW, STARTED, Run, RunEvent, RunStep, dump_run_event, run_id, words_of_error
 from ..store.git.refs import RUNS
+from . import BRANCH, Branch, Doing, FlowTerms
 from .agents import RunStalled
 from .endings import (
     BranchLost,
@@ -42,7 +43,6 @@ from .endings import (
 )
 from .engine import Engine
 from .journal import HeldRun, RunTaken, begin_run, bring_run, folder_of, journals, load_run, take_run
-from .terms import BRANCH, Branch, Doing, FlowTerms
 from .trees import desk_at, keep_all
 
 MOST_DEPTH = 8

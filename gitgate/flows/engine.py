@@ -26,13 +26,13 @@ from ..context.targets import remote_of, summaries
 from ..errors import BrokenRecord, Conflict, UnknownGate, Usage
 from ..gates.work import made_by_us
 from ..model import AWAITING, EXPIRED, STOPPED, WITHDRAWN
-from ..model.conversation import SessionRef
-from ..model.gate import Gate
+from ..model.gate import Gate, SessionRef
 from ..policy.permit import check_heard
 from ..questions.drafts import Draft
 from ..record.runs import RunEvent, RunStep
 from ..text import parse_time
 from ..text.secrets import secret_values
+from . import BRANCH, STEP, Branch, Doing, FlowTerms, ask_own, called_at, is_asked_by, plain_name
 from .endings import (
     BranchLost,
     Diverged,
@@ -48,7 +48,6 @@ from .endings import (
     through_json,
 )
 from .journal import HeldRun
-from .terms import BRANCH, STEP, Branch, Doing, FlowTerms, ask_own, called_at, is_asked_by, plain_name
 
 KEY_FOR = 10 * 365 * 86400
 """A key stands for its gate for the life of its run."""

@@ -27,6 +27,7 @@ from ..context import Desk, open_desk
 from ..errors import Usage
 from ..model.gate import Gate, Option, Question
 from ..questions.drafts import Draft, question
+from . import terms_of
 from .agents import run_agent
 from .children import has_children
 from .endings import FlowEnding, RunStuck, json_as_model, returned
@@ -34,7 +35,6 @@ from .engine import Engine, current, need_engine
 from .journal import take_run
 from .program import FlowFunction, Surroundings, begin_flow, called, play, within
 from .steps import OTHER, Handler, answering, do_step, is_other, noting, shown_labels
-from .terms import terms_of
 
 RESERVED = ("input", "human_response", "approved")
 """What an agent says under these names stays in its output: it neither approves nor answers."""

@@ -39,6 +39,7 @@ from ..store.records.records import NOBODY, Signature
 from ..store.remote import RefMove
 from ..text import one_line
 from ..text.secrets import secret_values
+from . import FlowTerms
 from .agents import RunStalled
 from .branches import in_loop, within_branch
 from .children import (
@@ -71,7 +72,6 @@ from .endings import (
 )
 from .engine import Engine, current
 from .journal import HeldRun, begin_run, folder_of, journals, load_run, take_run
-from .terms import FlowTerms
 from .trees import deliver_committed, left_elsewhere, own_line
 
 CALLED = {"version": "git gate", "python": "Python", "lock": "the lock file"}

@@ -28,11 +28,11 @@ from ..questions.drafts import option as option_of
 from ..record.runs import RunEvent
 from ..store.records.records import NOBODY
 from ..text import format_time, one_line
+from . import BRANCH, STEP, Doing
 from .children import has_children
 from .endings import RunStuck, digest_of, json_as_model, model_as_json
 from .engine import Engine, Waiting
 from .program import FlowFunction, called, within
-from .terms import BRANCH, STEP, Doing
 
 # A step that runs any function once, one that sleeps, one that receives a signal; and what is noted of
 # what a person said.

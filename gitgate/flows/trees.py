@@ -45,11 +45,11 @@ from ..store.work.merging import (
 )
 from ..store.work.restore import open_worktree, remove_worktree, without_place
 from ..store.work.snapshot import Snapshot
+from . import BRANCH, Branch
 from .agents import RunStalled
 from .endings import RunStuck
 from .engine import Engine
 from .journal import HeldRun, folder_of
-from .terms import BRANCH, Branch
 
 KEPT = "refs/gitgate/+branches/"  # `+` is in no remote's folder there
 BRANCHES = "gitgate/"

@@ -15,8 +15,7 @@ from ..context import Desk
 from ..document import NamedTuple, replace
 from ..errors import Conflict, Failure, GateError, IllegalEvent, Usage
 from ..model import ANSWERED, EXPIRED
-from ..model.conversation import SessionRef
-from ..model.gate import Asker, Event, Gate, Remark
+from ..model.gate import Asker, Event, Gate, Remark, SessionRef
 from ..store.git import Repository, machine_values
 from ..store.git.refs import RUNS, SESSIONS
 

@@ -16,7 +16,7 @@ from . import Given, each, lines_of, match_option, quoted_whole, unique
 from .types import TYPES, expected, read_other, read_value, type_of, typed
 
 if TYPE_CHECKING:
-    from ..model.conversation import Conversation
+    from ..model.gate import Conversation
 
 
 def read_answer(questions: Sequence[Question], given: Given) -> tuple[dict[str, Value], str]:

@@ -9,8 +9,7 @@ from typing import Any
 
 from ..document import Field, dataclass, field_of, near, nearest, replace, texts
 from ..errors import BadAnswer, BadDocument, Usage
-from ..model.conversation import Talk, parse_talk
-from ..model.gate import Option, Question, Value
+from ..model.gate import Option, Question, Talk, Value, parse_talk
 from . import article
 from .file import ASKED, KEY, GateField, parse_questions, unfit
 from .types import TYPES, aliases, read_value, type_name
@@ -233,7 +232,7 @@ def refuse_unknown_terms(question: Field) -> None:
         terms = question.get(name)
         if terms is None or not isinstance(terms.value, dict):
             continue
-        from ..model.conversation import NAMES, OF_OUTCOME, aliased_schema
+        from ..model.gate import NAMES, OF_OUTCOME, aliased_schema
 
         expect_names(terms, NAMES)
         outcome = aliased_schema(terms)

@@ -306,7 +306,7 @@ def plain_question(question: Question) -> dict[str, object]:
     if question.schema is not None:
         said["schema"] = dict(question.schema)
     if question.talk is not None:
-        from ..model.conversation import plain_talk
+        from ..model.gate import plain_talk
 
         said["talk"] = plain_talk(question.talk)
     return said
@@ -406,7 +406,7 @@ def parse_conversation(item: Field) -> Question:
     found = item.get("talk") or item.get("session_config") or item.get("sessionConfig")
     talk, described = None, item
     if found is not None:
-        from ..model.conversation import aliased_schema, parse_talk
+        from ..model.gate import aliased_schema, parse_talk
 
         talk, described = parse_talk(found), aliased_schema(found) or item
     options = parse_options(item) or parse_options(described)

@@ -14,8 +14,7 @@ from typing import NoReturn
 
 from ..document import dataclass, field, field_of, found, near, nearest, replace
 from ..errors import BadAnswer, BadDocument, GateError, Usage
-from ..model.conversation import MOST_WORDS, STATUS
-from ..model.gate import Option, Question, Value
+from ..model.gate import MOST_WORDS, STATUS, Option, Question, Value
 from ..text import clipped_text, one_line, parse_time
 from . import NOTES, WORDS
 from .drafts import FIELD_ALIASES, OF_GATE, OF_OPTION, OF_OTHERS, OF_QUESTION, Draft, read_draft

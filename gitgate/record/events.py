@@ -45,7 +45,7 @@ from ..questions.answers import misfit
 from ..questions.file import parse_opened, plain_opened
 
 if TYPE_CHECKING:
-    from ..model.conversation import Conversation
+    from ..model.gate import Conversation
 
 # Each event as a file, and back; one row an event. The question's own file is told in `questions.file`.
 
@@ -104,7 +104,7 @@ def plain_event(event: Event) -> dict[str, object]:
 def plain_session(held: Conversation | None) -> dict[str, object] | None:
     if held is None:
         return None
-    from ..model.conversation import plain_held
+    from ..model.gate import plain_held
 
     return plain_held(held)
 
@@ -114,7 +114,7 @@ def parse_session(root: Field, *endings: str) -> Conversation | None:
     found = root.get("session")
     if found is None:
         return None
-    from ..model.conversation import parse_held
+    from ..model.gate import parse_held
 
     return parse_held(found, endings)
 

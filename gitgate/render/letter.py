@@ -20,7 +20,7 @@ from . import STATE_COLORS, age, aside, due, paint
 from .shapes import event, event_words, proposal, resume, who_ended
 
 if TYPE_CHECKING:
-    from ..model.conversation import Conversation
+    from ..model.gate import Conversation
 
 
 def ways_to_answer(gate: Gate) -> list[str]:

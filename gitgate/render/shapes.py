@@ -8,8 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..document import names_of
 from ..errors import Usage
-from ..model.conversation import PROPOSED, Conversation, Talk
-from ..model.gate import Answer, Asker, Claim, Counted, Entry, Gate, Opened, Outcome, Question, Remark, Work
+from ..model.gate import (
+    PROPOSED,
+    Answer,
+    Asker,
+    Claim,
+    Conversation,
+    Counted,
+    Entry,
+    Gate,
+    Opened,
+    Outcome,
+    Question,
+    Remark,
+    Talk,
+    Work,
+)
 from ..model.people import UNSIGNED, VERIFIED, SignatureMark
 from ..questions.file import RECORDED
 from ..questions.types import TYPES

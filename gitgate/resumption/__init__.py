@@ -25,8 +25,7 @@ from ..errors import GateError, WorkFailed
 from ..gates import agency
 from ..gates.leases import shared_at
 from ..gates.work import bring_work, made_by_us, run_of_work, took_place, work_of, worktrees
-from ..model.conversation import SavedSession, SessionRef
-from ..model.gate import Gate, Work
+from ..model.gate import Gate, SavedSession, SessionRef, Work
 from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..questions.answers import printed

@@ -24,7 +24,7 @@ from ..exchange.merging import bring_in
 from ..exchange.syncing import bring_home
 from ..gates import agency
 from ..gates.work import worktrees
-from ..model.conversation import SavedSession
+from ..model.gate import SavedSession
 from ..store.git import Git
 from ..store.git.permissions import locked, private_folder
 from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK

@@ -17,8 +17,7 @@ from ..errors import GateError, IllegalEvent, PushRefused
 from ..exchange.syncing import publish, push_moves
 from ..gates.recording import record, reload
 from ..gates.work import before, bring_work, work_of
-from ..model.conversation import SessionRef
-from ..model.gate import Event, Gate, Remark
+from ..model.gate import Event, Gate, Remark, SessionRef
 from ..questions.prompts import LATE, trailers
 from ..sharing.branches import Joined, join_commits, tip_there, withheld
 from ..store.git import commits

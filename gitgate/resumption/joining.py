@@ -26,8 +26,7 @@ from ..gates import agency
 from ..gates.recording import reload
 from ..gates.work import bring_work, worktrees
 from ..model import ANSWERED, AWAITING
-from ..model.conversation import SavedSession, SessionRef
-from ..model.gate import Answer, Gate, Question, Remark
+from ..model.gate import Answer, Gate, Question, Remark, SavedSession, SessionRef
 from ..model.people import split_person
 from ..questions.answers import value_words
 from ..store.git import commits

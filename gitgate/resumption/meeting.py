@@ -27,8 +27,7 @@ from ..errors import BadAnswer, Conflict, Failure, GateError, NotAllowed, Remote
 from ..gates import agency
 from ..gates.recording import reload
 from ..gates.work import made_by_us
-from ..model.conversation import LEFT, PROPOSED, Conversation, SavedSession, SessionRef, Talk, kept
-from ..model.gate import Gate, Question
+from ..model.gate import LEFT, PROPOSED, Conversation, Gate, Question, SavedSession, SessionRef, Talk, kept
 from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..questions import prompts, signals

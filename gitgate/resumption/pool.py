@@ -27,8 +27,7 @@ from ..gates.agency import CannotStart, began_here, note_inability
 from ..gates.leases import RENEW_AT, boottime
 from ..gates.recording import act, reload
 from ..gates.work import Served, note_served, served_in, worktrees
-from ..model.conversation import SessionRef
-from ..model.gate import Gate, Outcome
+from ..model.gate import Gate, Outcome, SessionRef
 from ..policy import project as bylaws
 from ..record import Summary
 from ..record.runs import OF_A_TREE, Run

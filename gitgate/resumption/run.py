@@ -25,8 +25,7 @@ from ..gates import agency, work
 from ..gates.agency import CannotStart
 from ..gates.leases import boottime
 from ..gates.work import bring_work, made_by_us
-from ..model.conversation import SavedSession, SessionRef
-from ..model.gate import Claim, Gate, Outcome
+from ..model.gate import Claim, Gate, Outcome, SavedSession, SessionRef
 from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..store.git.refs import LEASES, OPEN

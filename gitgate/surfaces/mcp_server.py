@@ -343,7 +343,7 @@ class GateTools:
     def take(self, id: str, values: Mapping[str, Any], client: str) -> ToolResult:
         from .. import acts
         from ..acts import answering, remarks
-        from ..model.conversation import PROPOSED, Conversation
+        from ..model.gate import PROPOSED, Conversation
         from ..policy.permit import may_be_automatic
         from ..questions import Given
         from ..questions.answers import read_answer, value_words

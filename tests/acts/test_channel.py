@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import BadAnswer, NotAllowed
-from gitgate.model.conversation import Talk
-from gitgate.model.gate import Option, Question
+from gitgate.model.gate import Option, Question, Talk
 from gitgate.resumption import meeting
 from gitgate.surfaces.outcome_tool import reply
 from support.testbed.command import Command

@@ -18,8 +18,7 @@ from gitgate.context.machine import presence_file
 from gitgate.errors import BrokenRecord, Failure, MissingExtra, UnknownGate
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload
-from gitgate.model.conversation import SavedSession, SessionRef
-from gitgate.model.gate import Gate, Question
+from gitgate.model.gate import Gate, Question, SavedSession, SessionRef
 from gitgate.questions.drafts import Draft
 from support import PATIENCE
 from support.resuming import Seat

@@ -14,7 +14,7 @@ from gitgate.agents import AGENTS, detect, scrubbed
 from gitgate.agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, ProcessEnding, Start
 from gitgate.agents.claude.transcript import SIDE_FILE, TRANSCRIPT, encode, project_folder
 from gitgate.errors import Failure, Usage
-from gitgate.model.conversation import SavedSession, SessionRef
+from gitgate.model.gate import SavedSession, SessionRef
 
 CLAUDE = AGENTS["claude"]
 ID = "0b9c4f0e-0000-4000-8000-000000000000"

@@ -12,7 +12,7 @@ from gitgate.agents import AGENTS, detect
 from gitgate.agents.agent import AgentOutcome, AgentResult, AgentSettings, Finished, ProcessEnding, Start
 from gitgate.agents.process import run_launch
 from gitgate.errors import Failure
-from gitgate.model.conversation import SavedSession, SessionRef
+from gitgate.model.gate import SavedSession, SessionRef
 
 CODEX = AGENTS["codex"]
 ID = "0199c4f0-0000-7000-8000-000000000000"

@@ -15,7 +15,7 @@ from gitgate.agents.agent import AgentOutcome, AgentResult, AgentSettings, Finis
 from gitgate.agents.command import substitute
 from gitgate.agents.process import run_launch
 from gitgate.errors import Usage
-from gitgate.model.conversation import SessionRef
+from gitgate.model.gate import SessionRef
 
 COMMAND = AGENTS["command"]
 HOSTILE = "yes'; touch owned; $(touch owned) `touch owned` \"\n&& touch owned #"

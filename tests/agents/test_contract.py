@@ -11,7 +11,7 @@ import pytest
 from gitgate import agents
 from gitgate.agents import AGENTS, scrubbed, seen_by_git
 from gitgate.agents.agent import Agent, AgentSettings, Start
-from gitgate.model.conversation import SessionRef
+from gitgate.model.gate import SessionRef
 from gitgate.policy.project import configures, configuring_files
 from support.made_up import MadeUp
 from support.servers import SshServer

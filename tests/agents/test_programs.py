@@ -24,7 +24,7 @@ from gitgate.agents.agent import (
 )
 from gitgate.agents.gemini import POLICY, project_folder
 from gitgate.errors import Failure, Usage
-from gitgate.model.conversation import SavedSession, SessionRef
+from gitgate.model.gate import SavedSession, SessionRef
 
 ID = "5d14f5dd-8cd5-4721-9788-2e415584672d"
 OWN = {"copilot": ID, "gemini": ID, "opencode": "ses_5d14f5dd8cd547219788"}

@@ -12,7 +12,7 @@ import pytest
 from gitgate import model as states
 from gitgate.cli.main import cli as command_line
 from gitgate.model import SESSION_FIELDS
-from gitgate.model.conversation import OUTCOMES, Talk
+from gitgate.model.gate import OUTCOMES, Talk
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 

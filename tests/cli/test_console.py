@@ -38,7 +38,7 @@ def test_a_list_loads_no_more_than_it_needs(repo: Clone, ask: Ask) -> None:
     loaded = loaded_by(repo, "list")
     assert "gitgate.gates" in loaded
     rooms = {f"gitgate.{room}" for room in ("questions", "policy", "agents", "store.records", "acts")}
-    modules = {f"gitgate.{name}" for name in ("document.codec", "record.events", "model.conversation")}
+    modules = {f"gitgate.{name}" for name in ("document.codec", "record.events", "model.gate")}
     assert [name for name in rooms | modules if find_spec(name) is None] == []
     assert loaded.isdisjoint(rooms | modules | {"json", "hashlib", "pygit2", "git", "yaml", "asyncio"})
 

@@ -14,7 +14,7 @@ from gitgate.acts import open_gate
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.remarks import stop
 from gitgate.api.terms import open_desk
-from gitgate.model.conversation import Conversation
+from gitgate.model.gate import Conversation
 from gitgate.questions import Given
 from support.testbed.command import Command
 from support.testbed.repositories import Clone

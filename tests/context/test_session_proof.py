@@ -11,8 +11,7 @@ from gitgate.acts import sessions
 from gitgate.errors import BrokenRecord
 from gitgate.exchange.syncing import publish, sync
 from gitgate.model import lease
-from gitgate.model.conversation import Conversation, SavedSession
-from gitgate.model.gate import Answer, Gate, Remark
+from gitgate.model.gate import Answer, Conversation, Gate, Remark, SavedSession
 from gitgate.store.records.records import NOBODY, Signature
 from support.resuming import Seat
 from support.testbed.command import Command

@@ -21,10 +21,9 @@ import gitgate
 from gitgate.acts import asking
 from gitgate.agents import process
 from gitgate.errors import Conflict
-from gitgate.flows import journal, program
+from gitgate.flows import Branch, journal, program
 from gitgate.flows.branches import LOST
 from gitgate.flows.journal import HeldRun
-from gitgate.flows.terms import Branch
 from gitgate.record.runs import Run
 from gitgate.store.git.objects import PlumbingObjects
 from gitgate.store.git.refs import Refs
@@ -309,7 +308,7 @@ class Faults:
                 readers.pop(id(objects), None)
 
         patch.setattr(PlumbingObjects, "ask", read)
-        patch.setattr("gitgate.flows.terms.ask", ask)
+        patch.setattr("gitgate.flows.ask", ask)
         patch.setattr(process, "begin", begin)
 
 

@@ -10,16 +10,21 @@ from hypothesis import strategies as st
 
 from gitgate.document import codec
 from gitgate.errors import BadAnswer, BadDocument, Usage
-from gitgate.model.conversation import (
+from gitgate.model.gate import (
+    KINDS,
     MOST_TRANSCRIPT,
     OUTCOMES,
     SOURCES,
+    Answer,
     Conversation,
+    Opened,
+    Option,
+    Question,
+    Remark,
     Talk,
     kept,
     parse_talk,
 )
-from gitgate.model.gate import KINDS, Answer, Opened, Option, Question, Remark
 from gitgate.policy.ruling import types_of
 from gitgate.questions.answers import misfit, verdict_of
 from gitgate.questions.drafts import question, read_draft

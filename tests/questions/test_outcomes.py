@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import BadAnswer
-from gitgate.model.conversation import Talk
-from gitgate.model.gate import Option, Question
+from gitgate.model.gate import Option, Question, Talk
 from gitgate.questions.signals import ASSISTANT, PERSON, Understood, Utterance, ended, may_differ, signalled
 
 SCHEMA = {

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.model.conversation import Conversation
-from gitgate.model.gate import Answer, Asker, Counted, Gate, Opened, Option, Question, Work
+from gitgate.model.gate import Answer, Asker, Conversation, Counted, Gate, Opened, Option, Question, Work
 from gitgate.questions.prompts import Circumstances, circumstances_prompt, fenced, resume_prompt, trailers
 
 QUESTION = Question("db", "Which database?", "choice", (Option("Postgres"), Option("SQLite")))

@@ -11,8 +11,7 @@ from gitgate.acts.answering import Manner, respond
 from gitgate.acts.remarks import stop
 from gitgate.context import Desk, open_desk
 from gitgate.gates.recording import reload
-from gitgate.model.conversation import Conversation
-from gitgate.model.gate import Gate
+from gitgate.model.gate import Conversation, Gate
 from gitgate.questions import Given
 
 

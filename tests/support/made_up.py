@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gitgate.agents.agent import Agent, AgentOutcome, AgentResult, Finished, Launch, Start
-from gitgate.model.conversation import SavedSession
+from gitgate.model.gate import SavedSession
 
 
 class MadeUp(Agent):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gitgate.model.conversation import SessionRef
+from gitgate.model.gate import SessionRef
 from support import PATIENCE
 from support.testbed.command import Command, ForkedCommand
 from support.testbed.repositories import Clone

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...document import replace
 from ...errors import Usage
-from ...model.conversation import SavedSession, SessionRef
+from ...model.gate import SavedSession, SessionRef
 from ..agent import (
     SESSION_MOST,
     Agent,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Failure
-from ...model.conversation import SavedSession, SessionRef
+from ...model.gate import SavedSession, SessionRef
 from ...store.git.permissions import private_folder, write_private
 from ...text.secrets import redact, secret_values
 from ..agent import home_folder, need_session_id, no_conversation

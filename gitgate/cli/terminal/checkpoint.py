@@ -85,7 +85,7 @@ def record(
     screen: Screen, desk: Desk, gate: Gate, said: tuple[str, str, str, int], flags: dict[str, Any]
 ) -> int:
     from ...acts.answering import Manner, respond
-    from ...model.conversation import Conversation
+    from ...model.gate import Conversation
     from ..verbs.respond import delivery, tell_answered
 
     status, reason, message, seconds = said

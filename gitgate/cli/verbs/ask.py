@@ -32,8 +32,7 @@ from ..terminal import (
 if TYPE_CHECKING:
     from ...acts.asking import Asked
     from ...context import Desk
-    from ...model.conversation import Talk
-    from ...model.gate import Gate
+    from ...model.gate import Gate, Talk
     from ...questions.drafts import Draft
 
 

@@ -20,8 +20,7 @@ from ..terminal.prompts import CANCEL, Cancelled
 if TYPE_CHECKING:
     from ...agents.process import LeftProgram, Limit
     from ...context import Desk
-    from ...model.conversation import Conversation
-    from ...model.gate import Gate
+    from ...model.gate import Conversation, Gate
     from ...questions.signals import Understood
     from ...resumption.joining import JoinedConversation
     from ...resumption.meeting import ChosenConversation, HeardProposal

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import GateError, NotARepository
-from ...model.conversation import SessionRef
+from ...model.gate import SessionRef
 from ...questions.calls import ASK_TOOL
 from ...text import shell
 from . import tools

@@ -22,7 +22,7 @@ from .hosts import GITHUBS, CheckNote, CheckPage, Customs
 from .words import ReplyNote, Whose, block, in_words, longest_run, phrase, prose, quoted, size, span
 
 if TYPE_CHECKING:
-    from ...model.conversation import Conversation
+    from ...model.gate import Conversation
 
 # A gate as one comment: pure. It is posted once and brought up to date; it says what is asked and how to
 # reply.

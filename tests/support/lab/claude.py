@@ -17,7 +17,7 @@ from pathlib import Path
 from gitgate.agents import AGENTS, scrubbed
 from gitgate.agents.agent import AgentOutcome, AgentSettings, Start
 from gitgate.agents.process import run_launch
-from gitgate.model.conversation import SavedSession, SessionRef
+from gitgate.model.gate import SavedSession, SessionRef
 
 from .model import Model
 

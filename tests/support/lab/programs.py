@@ -20,7 +20,7 @@ from typing import Any
 from gitgate.agents import AGENTS, scrubbed
 from gitgate.agents.agent import Agent, AgentOutcome, AgentSettings, Meeting, Start
 from gitgate.agents.process import run_launch
-from gitgate.model.conversation import SavedSession, SessionRef
+from gitgate.model.gate import SavedSession, SessionRef
 from support.testbed.command import COMMAND, Outcome, checked
 from support.testbed.repositories import Clone
 

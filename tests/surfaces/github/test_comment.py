@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.model.conversation import Conversation, Talk
 from gitgate.model.gate import (
     Answer,
     Asker,
     Claim,
+    Conversation,
     Counted,
     Entry,
     Gate,
@@ -23,6 +23,7 @@ from gitgate.model.gate import (
     Outcome,
     Question,
     Remark,
+    Talk,
     Work,
 )
 from gitgate.record.events import begin
