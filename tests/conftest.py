@@ -27,7 +27,8 @@ import pygit2
 import pytest
 from pygit2.enums import ConfigLevel
 
-from gitgate.context import Desk, ancestry, open_desk
+from gitgate import context
+from gitgate.context import Desk, open_desk
 from support.resuming import Clock, Seat
 from support.servers import HttpServer, SshServer, http_server, ssh_server
 from support.testbed.command import Command
@@ -241,7 +242,7 @@ def home(
     for name, value in sealed.items():
         monkeypatch.setenv(name, value)
     write_global_config(home)
-    monkeypatch.setattr(ancestry, "PROC", home / "no-proc")
+    monkeypatch.setattr(context, "PROC", home / "no-proc")
     empty = home / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)

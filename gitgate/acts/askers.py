@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..context import Desk, ancestry
-from ..context.ancestry import Process, above
+from .. import context
+from ..context import Desk, Process, above
 from ..document import dataclass
 from ..gates.work import followed
 from ..model import is_id
@@ -214,7 +214,7 @@ def agent_here(desk: Desk) -> str:
 def elsewhere(desk: Desk, pid: int) -> str:
     """Which working tree it is, where the program itself is in none of it: it may drive an agent in each of several."""
     try:
-        place = (ancestry.PROC / str(pid) / "cwd").readlink()
+        place = (context.PROC / str(pid) / "cwd").readlink()
     except OSError:
         return ""
     return (

@@ -1,16 +1,18 @@
-"""Context: the desk that every verb works at. Repository, settings, person and clock are handed in, once."""
+"""Context: the desk that every verb works at. Repository, settings, person and clock are handed in, once; and whether the person is an
+agent, by the processes above this one.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import config, text
 from ..config import Settings
-from ..document import dataclass, field
+from ..document import NamedTuple, dataclass, field
 from ..errors import Failure, NotAllowed, Usage
 from ..store.git import Repository, begin_config, discover, git_at
 from ..store.git.refs import Refs
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from ..store.git import Piped, Started
     from ..store.records.index import Index
     from ..store.records.records import Records
+
+# The desk that every verb works at. Repository, settings, person and clock are handed in, once.
 
 
 @dataclass(frozen=False)
@@ -111,8 +115,6 @@ class Desk:
 
     def agent_here(self) -> str:
         """What tells that this is an agent's process; empty when nothing does."""
-        from .ancestry import agent_above
-
         marker = self.agents_mark()
         return f"{marker} is set" if marker else agent_above()
 
@@ -184,3 +186,86 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:
     if value not in allowed:
         raise Usage(f"{name} is {value!r}; expected one of {', '.join(allowed)}")
     return value
+
+
+# The processes that started this one, and whether an agent is among them. What it clears from its
+# children's environment is still in its own, and its name and its command line stay: where the system
+# shows them (`/proc`), they are looked at.
+#
+# Best effort: a process that cuts itself off from its parents, or plain git, is not seen here. What stops
+# those are signed answers and the server's rules.
+
+
+ALL = PROC = Path("/proc")  # of the second only what is above this process is asked
+MOST_ABOVE = 64
+LONGEST_COMMAND = 65_536
+
+
+class Process(NamedTuple):
+    """One of the processes above: its number, what the system calls it, and its command line."""
+
+    pid: int
+    called: str
+    words: tuple[str, ...]
+    place: Path
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent's program that it is; empty when it is none."""
+        from ..agents import program_of_process
+
+        found = program_of_process(self.called, self.words)
+        return found.name if found else ""
+
+
+def above(pid: int | None = None, proc: Path | None = None) -> Iterator[Process]:
+    """This process and those above it, the nearest first, as far as they can be seen."""
+    place = PROC if proc is None else proc
+    here = os.getpid() if pid is None else pid
+    for _ in range(MOST_ABOVE):
+        try:
+            head, _, tail = (place / str(here) / "stat").read_text("utf-8", "replace").rpartition(")")
+        except OSError:
+            return
+        yield Process(here, head.partition("(")[2], command_line(place / str(here)), place / str(here))
+        here = int(tail.split()[1])
+        if here <= 1:
+            return
+
+
+def agent_above(pid: int | None = None, proc: Path | None = None) -> str:
+    """What tells of an agent among this process and those above it; empty when nothing does."""
+    for process in above(pid, proc):
+        mark = marker_of(process.place)
+        if mark:
+            return f"{mark} is set in process {process.pid}, {process.called}"
+        if agent := process.agent:
+            return f"process {process.pid} is {agent}"
+    return ""
+
+
+def is_agent(pid: int) -> bool:
+    """Whether the process of that number is an agent's program."""
+    found = next(above(pid, ALL), None)
+    return found is not None and bool(found.agent)
+
+
+def command_line(place: Path) -> tuple[str, ...]:
+    try:
+        with (place / "cmdline").open("rb") as source:
+            said = source.read(LONGEST_COMMAND)
+    except OSError:
+        return ()
+    return tuple(word.decode("utf-8", "replace") for word in said.split(b"\0")[:-1])
+
+
+def marker_of(place: Path) -> str:
+    """The mark in the environment that a process was started with, if it has one and may be read."""
+    from ..agents import mark_in
+
+    try:
+        said = (place / "environ").read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    pairs = (entry.partition("=") for entry in said.split("\0"))
+    return mark_in({name: value for name, _, value in pairs})

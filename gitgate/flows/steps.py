@@ -15,7 +15,7 @@ from .. import config
 from ..acts.answering import check_open
 from ..acts.asking import AskWishes
 from ..agents import mark_in
-from ..context.ancestry import agent_above
+from ..context import agent_above
 from ..errors import Conflict, NotAllowed, Usage
 from ..gates.recording import record
 from ..model import ANSWERED

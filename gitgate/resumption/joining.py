@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from .. import resumption as place
 from ..acts import sessions
 from ..acts.answering import Deliver
-from ..context import Desk, machine
-from ..context.ancestry import is_agent
+from ..context import Desk, is_agent, machine
 from ..context.targets import may_publish_work
 from ..errors import Conflict, Failure, GateError
 from ..exchange.syncing import Published

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gitgate import context
 from gitgate.acts.askers import agent_name, asks_itself, plain_program
-from gitgate.context import ancestry
-from gitgate.context.ancestry import Process
+from gitgate.context import Process
 from gitgate.questions.drafts import Draft
 from support.deciding import TEXT
 from support.resuming import Seat
@@ -74,7 +74,7 @@ def processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., 
             (folder / "stat").write_text(f"{pid} ({called}) S {parent} " + "0 " * 20, encoding="utf-8")
             (folder / "cmdline").write_text("".join(f"{word}\0" for word in line.split()), encoding="utf-8")
             (folder / "cwd").symlink_to(place)
-        monkeypatch.setattr(ancestry, "PROC", tmp_path / "proc")
+        monkeypatch.setattr(context, "PROC", tmp_path / "proc")
         monkeypatch.setattr(os, "getppid", lambda: caller)
 
     return show

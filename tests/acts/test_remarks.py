@@ -206,7 +206,7 @@ def test_an_agent_that_cleared_its_marker_changes_nothing(
 ) -> None:
     """Its processes tell, as with the verbs of a person; and its words do not look like a person's."""
     gate = gate_of(alone)
-    monkeypatch.setattr("gitgate.context.ancestry.agent_above", lambda: "process 5 is claude")
+    monkeypatch.setattr("gitgate.context.agent_above", lambda: "process 5 is claude")
     with pytest.raises(NotAllowed, match="changes only its own"):
         remarks.edit(alone.desk, gate, priority="high")
     with pytest.raises(NotAllowed, match="withdraws only its own"):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context.ancestry import agent_above
+from gitgate.context import agent_above
 from gitgate.errors import NotAllowed
 from gitgate.policy.permit import check_told
 from support.deciding import gate_of

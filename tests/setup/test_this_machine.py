@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context import machine
-from gitgate.context.ancestry import is_agent
+from gitgate.context import is_agent, machine
 from gitgate.context.machine import slot
 from gitgate.errors import Conflict, Failure, Usage
 from gitgate.gates import agency

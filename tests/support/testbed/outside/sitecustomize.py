@@ -6,9 +6,9 @@ import sys
 if any("git-gate" in word or word == "gitgate" for word in sys.orig_argv[:6]):
     from pathlib import Path
 
-    from gitgate.context import ancestry
+    from gitgate import context
 
-    ancestry.PROC = Path("/nowhere")
+    context.PROC = Path("/nowhere")
 
 if "FAKETIME" in os.environ:
     # libfaketime leaves the clock alone that Python sleeps by, and refuses to sleep by it.
