@@ -26,7 +26,7 @@ VERBS = (
     *("ask", "wait", "check", "respond", "withdraw", "stop", "comment"),
     *("edit", "list", "show", "status", "log", "sync", "signal", "verify"),
     *("diff", "worktree", "tree", "watch", "resume", "archive", "init", "doctor", "policy_check"),
-    *("session_drop", "search", "why"),
+    *("session_drop", "search", "why", "export", "compare", "fork"),
 )
 INTERACTIVE = ("ask_interactive", "pause", "complete")
 HEAVY = ("click", "yaml", "pygit2", "git", "json", "subprocess", "gitgate.api")

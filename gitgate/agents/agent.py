@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ..document import dataclass, field
+from ..document import dataclass, field, replace
 from ..errors import Failure, Usage
 from ..model.gate import SavedSession, SessionRef
 
@@ -23,6 +23,8 @@ SESSION_MOST = 4_000_000
 REASON_CELLS = 300
 SIX_HOURS = 6 * 3600.0
 # An id becomes a file's name and an argument: it starts with neither a dot nor a dash, and names no folder.
+# Before the id of what is no conversation: the program is simply started again.
+NONE = "none-"
 SESSION_ID = r"[A-Za-z0-9][A-Za-z0-9_-]{3,127}"
 
 # What runs programs that are a script, by the name that its process goes by. Node calls its first thread `MainThread`.
@@ -291,6 +293,14 @@ class Agent:
         self, saved: SavedSession, cwd: Path, env: Mapping[str, str], program: Sequence[str] = ()
     ) -> None:
         """Put the files where the program looks for them when it runs in `cwd`; `program` is what is run instead of it."""
+
+    def forked(self, saved: SavedSession, drawn: str) -> SavedSession | None:
+        """The same conversation under an id of its own, made of 32 random hexadecimal digits, so that whoever goes on in it leaves
+        the first one as it is. None where that cannot be had.
+
+        Here only what is no conversation: the program is simply started again.
+        """
+        return replace(saved, id=f"{NONE}{drawn}") if saved.id.startswith(NONE) else None
 
     def erase(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
         """Take away what `place` put there, and what the program made of it."""

@@ -36,7 +36,7 @@ SCRIPT_FLAG = r"-[A-Za-z]*[cCeE]|--?(?:command|eval|exec|print|run)|/[cCkK]"
 REJOINS = frozenset(("ssh", "mosh", "su", "eval", "watch", "parallel", "tmux", "screen"))
 ARGUMENT_MOST = 100_000
 # Verbs of git gate that are for people. It refuses them to an agent; where a program can be told, it refuses them as well.
-FOR_PEOPLE = ("respond", "signal", "stop", "join")
+FOR_PEOPLE = ("respond", "signal", "stop", "join", "fork")
 WAITING = 8  # the exit code by which `git gate wrap` and its like say that a question waits
 
 

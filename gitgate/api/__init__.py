@@ -42,14 +42,16 @@ from .gates import (
     worktree,
 )
 from .interactive import Checkpoint, Interactive, SessionResult, ask_interactive, pause
-from .keeper import archive, doctor, init, policy_check, resume, session_drop
+from .keeper import archive, compare, doctor, export, fork, init, policy_check, resume, session_drop
 from .terms import Event, Status
 from .terms import ShownAnswer as Answer
 from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
+    from ..acts.alternatives import Comparison, GateOutcome
     from ..acts.sessions import Dropped
     from ..audit import Problem, Verified
+    from ..audit.bundle import Exported
     from ..audit.origins import Origin
     from ..audit.policies import Explained as Ruling
     from ..audit.policies import PolicyInForce as Policy
@@ -92,14 +94,17 @@ RESULTS = {
     "AgentFailed": ("flows.agents", "AgentFailed"),
     "AgentSignal": ("flows.agents", "AgentSignal"),
     "Archived": ("sharing.archiving", "Archived"),
+    "Comparison": ("acts.alternatives", "Comparison"),
     "Conversation": ("model.gate", "Conversation"),
     "Diverged": ("flows.endings", "Diverged"),
     "Dropped": ("acts.sessions", "Dropped"),
+    "Exported": ("audit.bundle", "Exported"),
     "Finding": ("setup.checkup", "Finding"),
     "Flow": ("flows.phases", "Flow"),
     "FlowEvent": ("flows.phases", "FlowEvent"),
     "FlowState": ("flows.phases", "FlowState"),
     "FoundDecision": ("gates.searching", "FoundDecision"),
+    "GateOutcome": ("acts.alternatives", "GateOutcome"),
     "Human": ("flows.phases", "Human"),
     "Origin": ("audit.origins", "Origin"),
     "Phase": ("flows.phases", "Phase"),
@@ -146,10 +151,12 @@ __all__ = [
     "Archived",
     "Checkpoint",
     "ChildStopped",
+    "Comparison",
     "Conversation",
     "Diverged",
     "Dropped",
     "Event",
+    "Exported",
     "Finding",
     "Flow",
     "FlowEvent",
@@ -157,6 +164,7 @@ __all__ = [
     "FoundDecision",
     "Gate",
     "GateError",
+    "GateOutcome",
     "Human",
     "Interactive",
     "Origin",
@@ -184,13 +192,16 @@ __all__ = [
     "check",
     "cli_prompt",
     "comment",
+    "compare",
     "complete",
     "diff",
     "doctor",
     "edit",
     "errors",
+    "export",
     "first",
     "flow",
+    "fork",
     "init",
     "list",
     "log",

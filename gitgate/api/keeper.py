@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from ..errors import Usage
-from .terms import Directory, open_desk
+from .terms import Directory, absolute_directory, given_in_python, open_desk, published_gate
 from .terms import ShownGate as Gate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from ..acts.alternatives import Comparison
     from ..acts.sessions import Dropped
+    from ..audit.bundle import Exported
     from ..audit.policies import Explained as Ruling
     from ..audit.policies import PolicyInForce as Policy
     from ..context import Desk
     from ..model.gate import Gate as Folded
+    from ..model.gate import Value
     from ..resumption.run import Resumed
     from ..setup import Step
     from ..setup.checkup import Finding
@@ -208,3 +212,81 @@ def session_drop(id: str | Gate, *, directory: Directory = None) -> Dropped:
     with open_desk(directory) as desk:
         desk.refuse_agents("session drop")
         return drop(desk, find_gate(desk, str(id)).gate.id)
+
+
+def fork(
+    id: str | Gate,
+    answer: Value | None = None,
+    *,
+    approve: bool = False,
+    reject: bool = False,
+    answers: Mapping[str, object] | None = None,
+    other: str | None = None,
+    note: str = "",
+    sign: bool | None = None,
+    resume: bool = True,
+    push: bool | None = None,
+    directory: Directory = None,
+) -> Gate:
+    """The same question answered otherwise: a new gate with the question, the work and the conversation of another.
+
+    With an answer, as `respond` takes it, it is answered at once; else it waits.
+
+    >>> other = gitgate.fork("7k2f", "SQLite"); print(gitgate.compare("7k2f", other).diff)
+    """
+    from ..acts import answering, find_gate
+    from ..acts.alternatives import fork_gate
+    from .gates import delivery
+
+    if approve and reject:
+        raise Usage("approve or reject, not both")
+    with open_desk(directory) as desk:
+        said = True if approve else False if reject else None
+        if all(one is None for one in (answer, answers, other, said)):
+            return published_gate(desk, fork_gate(desk, str(id), push=push).published)
+        first = find_gate(desk, str(id)).gate
+        given = given_in_python(first, answer, answers, other, approve=said)
+        asked = fork_gate(desk, first.id, given, push=push)
+        manner = answering.Manner(
+            note=note,
+            via="python",
+            seen=asked.gate.tip,
+            sign=sign,
+            push=push,
+            deliver=delivery(desk, resume=resume),
+        )
+        return published_gate(desk, answering.respond(desk, asked.gate, given, manner).published)
+
+
+def compare(
+    id: str | Gate, other: str | Gate, *, patch: bool = False, directory: Directory = None
+) -> Comparison:
+    """Two gates side by side: what was asked and answered, what came of each, and how the outcomes differ.
+
+    >>> print(gitgate.compare("7k2f", "c3ab", patch=True).diff)
+    """
+    from ..acts.alternatives import compare_gates
+
+    with open_desk(directory) as desk:
+        return compare_gates(desk, str(id), str(other), patch=patch)
+
+
+def export(
+    *ids: str | Gate,
+    since: str | None = None,
+    output: str | Path = "gates.tar.gz",
+    force: bool = False,
+    directory: Directory = None,
+) -> Exported:
+    """An auditor's bundle: all gates and runs, or those named, in one file that is checked by plain git and sha256sum.
+
+    >>> print(gitgate.export(since="90d", output="audit.tar.gz").sha256)
+    """
+    from ..audit.bundle import ExportWishes, check_narrowed, export_gates
+    from ..text import parse_since
+
+    check_narrowed(tuple(map(str, ids)), since)
+    place = absolute_directory(directory) / output
+    with open_desk(directory) as desk:
+        moment = 0.0 if since is None else parse_since(since, desk.clock())
+        return export_gates(desk, ExportWishes(tuple(map(str, ids)), moment), place, force=force)

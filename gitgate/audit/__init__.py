@@ -21,6 +21,9 @@ class Problem:
         """Its words, by the name that they have in JSON."""
         return self.words
 
+    def shape(self) -> dict[str, str]:
+        return {"gate": self.gate, "commit": self.commit, "kind": self.kind, "problem": self.problem}
+
     @property
     def line(self) -> str:
         return f"{self.gate} {self.commit[:12] or '-'} {self.words}"
@@ -37,6 +40,18 @@ class Verified:
     notes: tuple[Problem, ...] = ()
     signatures: dict[str, int] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
+
+    def shape(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {
+            "ok": self.ok,
+            "gates": self.gates,
+            "events": self.events,
+            "runs": self.runs,
+            "signatures": self.signatures,
+            "problems": [problem.shape() for problem in self.problems],
+            "notes": [note.shape() for note in self.notes],
+        }
 
     @property
     def ok(self) -> bool:

@@ -31,6 +31,7 @@ OTHER_WORDS = {
     "git gate watch   (what happens, live); git gate list   (what waits)": "monitor notify tail",
     "git gate search WORDS": "find grep lookup",
     "git gate why FILE:LINE,LINE": "blame annotate praise",
+    "git gate export": "bundle dump backup",
     "git gate list": "ls pending inbox queue todo waiting gates",
     'git gate ask "Which database?" -o Postgres -o SQLite': "new question create prompt open pause request",
     "git gate show ID": "view read cat get info describe",

@@ -299,6 +299,7 @@ def current_session(desk: Desk, agent: str | None, session: str | None) -> Sessi
     One of a program that nothing here can start is only named by it: nobody would go on with it.
     """
     from ..agents import detect
+    from ..agents.agent import NONE, need_session_id
 
     env = desk.settings.env
     known = agent or env.get("GITGATE_AGENT", "")
@@ -307,8 +308,6 @@ def current_session(desk: Desk, agent: str | None, session: str | None) -> Sessi
         found = SessionRef(known, found.id, found.directory)
     named = known if known and is_agent(desk, known) else ""
     if session:
-        from ..agents.agent import need_session_id
-
         if found is not None and found.id == session and not named:
             return found
         program = named or owner(desk, known) or "claude"
@@ -317,7 +316,7 @@ def current_session(desk: Desk, agent: str | None, session: str | None) -> Sessi
         return found if found.agent in (known, "command") or is_agent(desk, found.agent) else None
     if named and not starts_by_itself(named):
         # A program that is simply started again has no conversation of its own to be told by.
-        return SessionRef(named, f"none-{desk.entropy(8)}", str(desk.repo.place))
+        return SessionRef(named, f"{NONE}{desk.entropy(8)}", str(desk.repo.place))
     return None
 
 

@@ -396,6 +396,12 @@ class Opened:
         return found if isinstance(found, str) and is_id(found) else ""
 
     @property
+    def forked_from(self) -> str:
+        """The gate whose question this asks once more, from the same work and conversation. Empty where it is no fork."""
+        found = self.config.get("fork")
+        return found if isinstance(found, str) and is_id(found) else ""
+
+    @property
     def program(self) -> str:
         """What is started with the answer: the run, else the asker's own program. Empty where nothing is."""
         return "flow" if self.run else self.session.agent if self.session is not None else ""

@@ -74,7 +74,7 @@ SUM = re.compile(r" \d+ files? changed(, \d+ insertions?\(\+\))?(, \d+ deletions
 
 def letter(
     gate: Gate,
-    now: float,
+    now: float | None,
     cells: int,
     *,
     stat: str = "",
@@ -82,7 +82,10 @@ def letter(
     archived: bool = False,
     color: bool = False,
 ) -> str:
-    """The whole letter. Every word that came out of the gate is neutralised."""
+    """The whole letter. Every word that came out of the gate is neutralised.
+
+    Without `now` it says moments instead of ages, and nothing of what can be done: for whoever reads it later, elsewhere.
+    """
     parts = [
         head(gate, now, cells, archived=archived, color=color),
         "\n\n".join(
@@ -97,7 +100,7 @@ def letter(
         section("Proposed, and confirmed by nobody", proposed(gate, cells), color=color),
         answers(gate, signed or {}, cells, color=color),
         section("What came of it", outcome_part(gate, cells), color=color),
-        how(gate, cells, color=color),
+        how(gate, cells, color=color) if now is not None else "",
         section("History", history(gate, cells), color=color),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -116,18 +119,18 @@ def opening(gate: Gate, now: float, cells: int, *, stat: str = "", color: bool =
     return "\n\n".join(part for part in parts if part)
 
 
-def head(gate: Gate, now: float, cells: int, *, archived: bool, color: bool) -> str:
+def head(gate: Gate, now: float | None, cells: int, *, archived: bool, color: bool) -> str:
     state = paint(gate.state, STATE_COLORS.get(gate.state, ""), "bold", on=color)
     opened = gate.opened
     line = f"{paint(gate.id, 'bold', on=color)}  {state}"
     extra = [
         gate.priority if gate.priority != "normal" else "",
-        aside(gate.later or "", now).strip(" ·") if gate.state == "awaiting" else "",
-        due(gate.deadline, now) if gate.deadline and gate.state == "awaiting" else "",
+        *until_when(gate, now),
         f"for {', '.join(gate.to)}" if gate.to else "",
         f"needs {opened.quorum} answers alike" if opened.quorum > 1 else "",
         *told_fields(opened),
         f"follows {opened.follows}" if opened.follows else "",
+        f"forked from {opened.forked_from}" if opened.forked_from else "",
         f"a step of run {opened.run}" if opened.run else "",
         "archived" if archived else "",
     ]
@@ -139,7 +142,18 @@ def head(gate: Gate, now: float, cells: int, *, archived: bool, color: bool) -> 
     begins = one_line(opened.questions[0].prompt).startswith(title.removesuffix("…"))
     if len(opened.questions) > 1 or not begins:
         first += "".join(f"\n{paint(line, 'bold', on=color)}" for line in wrap(title, cells).split("\n"))
-    return f"{first}\n{wrap(f'asked by {who}, {age(opened.asked.at, now)} ago', cells)}"
+    when = f"{age(opened.asked.at, now)} ago" if now is not None else one_line(opened.asked.at)
+    return f"{first}\n{wrap(f'asked by {who}, {when}', cells)}"
+
+
+def until_when(gate: Gate, now: float | None) -> list[str]:
+    """Until when it is put aside, and when it is due, while it waits."""
+    if gate.state != "awaiting":
+        return []
+    if now is None:
+        said = (("later until", gate.later), ("due", gate.deadline))
+        return [f"{words} {moment}" for words, moment in said if moment]
+    return [aside(gate.later or "", now).strip(" ·"), due(gate.deadline, now) if gate.deadline else ""]
 
 
 def requester(opened: Opened) -> str:

@@ -84,6 +84,7 @@ def gate(
         "pushed": pushed,
         "archived": archived,
         "follows": opened.follows,
+        "forked_from": opened.forked_from or None,
         "run": run_named(opened),
         "tip": given.tip,
     }

@@ -245,7 +245,7 @@ def skip_options(words: Words, with_value: frozenset[str]) -> Words:
 
 
 # What people do. `edit` moves a deadline, at which a default may apply; `session` erases.
-FOR_PEOPLE = frozenset(("respond", "signal", "join", "continue", "stop", "edit", "session"))
+FOR_PEOPLE = frozenset(("respond", "signal", "join", "continue", "stop", "edit", "session", "fork"))
 READS = frozenset(
     (
         "log",

@@ -27,6 +27,7 @@ FOR_PEOPLE = {
     "signal": ("signal", "{id}", "--status", "CONTINUE"),
     "stop": ("stop", "{id}", "--reason", "enough"),
     "join": ("join", "{id}"),
+    "fork": ("fork", "{id}", "Postgres"),
 }
 
 

@@ -95,6 +95,27 @@ def test_a_question_in_a_shell_ends_the_run(office: MakeOffice) -> None:
     assert len(here.machine.model.requests()) == 2
 
 
+def test_a_fork_goes_on_in_a_conversation_of_its_own(office: MakeOffice) -> None:
+    """From where the agent asked: it never hears the first answer. What the first one said and kept stays as it is."""
+    here = office(ASK, OVER)
+    here.run("GO")
+    gate = answer(here, "SQLite")
+    first = {file: file.read_bytes() for file in here.machine.home.glob(".claude/projects/*/*.jsonl")}
+    kept = here.clone.refs("refs/hitl")
+    assert '\\"Which database?\\"=\\"SQLite\\"' in here.shown
+    fork = here.gate("fork", gate, "Postgres", "--no-resume").line
+    here.resume(fork)
+    assert here.show(fork)["state"] == "resumed"
+    assert '\\"Which database?\\"=\\"Postgres\\"' in here.shown
+    assert "I looked at the code." in here.shown
+    assert '=\\"SQLite' not in here.shown
+    assert {file: file.read_bytes() for file in first} == first
+    names = {file.name for file in here.machine.home.glob(".claude/projects/*/*.jsonl")}
+    assert len(names) == 2
+    now = here.clone.refs("refs/hitl")
+    assert {ref: now[ref] for ref in kept} == kept
+
+
 def test_a_second_gate_follows_the_first(office: MakeOffice) -> None:
     """A resumed agent asks again; the new gate names the old one, and is answered in its turn."""
     second = asked("Which port?", "80", "8080")

@@ -177,6 +177,9 @@ def test_an_example_runs(
     if words[0] == "why":
         clone.commit(**{"src/db.py": "x = 1\n" * 60})
         clone.git("tag", "v1.2")
+    if words[0] == "compare":
+        other = cli.quick("ask", "Which?", "-q", cwd=clone.path, code=0).line
+        words = [other if word == "c3ab" else word for word in words]
     if words[0] == "verify" and "--branch" in words:
         cli.quick("respond", gate, "JWT", cwd=clone.path, code=0)
     # A run that waits ends its process.

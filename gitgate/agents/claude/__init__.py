@@ -102,6 +102,16 @@ class Claude(Agent):
 
         transcript.place(saved, cwd, env)
 
+    def forked(self, saved: SavedSession, drawn: str) -> SavedSession | None:
+        """As `--fork-session` does it: each record says which conversation it belongs to. So do the paths of what lies beside it."""
+        from . import transcript
+
+        if transcript.TRANSCRIPT not in saved.files:
+            return None
+        old, new = need_session_id(saved.id), self.new_session(drawn)
+        files = {name: content.replace(old.encode(), new.encode()) for name, content in saved.files.items()}
+        return replace(saved, id=new, place=saved.place.replace(old, new), files=files)
+
     def erase(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
         from . import transcript
 

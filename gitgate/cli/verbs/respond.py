@@ -134,7 +134,7 @@ def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, 
     return exits.WAITING
 
 
-def nameless(unfit: BadAnswer) -> BadAnswer:
+def nameless(unfit: Usage) -> Usage:
     """The only question needs no name; its key is one that we gave it."""
     unfit.message = unfit.message.removeprefix("answer: ")
     return unfit

@@ -12,7 +12,7 @@ from ..terminal import Screen, complete_ids, read_duration, verb
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...audit import Problem, Verified
+    from ...audit import Verified
     from ...context import Desk
     from ...exchange.syncing import Freshness
     from ...record import Summary
@@ -193,26 +193,13 @@ def verify_command(screen: Screen, gate_ids: tuple[str, ...], branch: str | None
     if branch is not None:
         refuse_unsynced(desk)
     done = audit(desk, gate_ids, branch)
-    fields = {
-        "ok": done.ok,
-        "gates": done.gates,
-        "events": done.events,
-        "runs": done.runs,
-        "signatures": done.signatures,
-        "problems": [shape(problem) for problem in done.problems],
-        "notes": [shape(note) for note in done.notes],
-    }
     from ...text import one_line
 
-    screen.emit("verify", fields, "\n".join(one_line(problem.line) for problem in done.problems))
+    screen.emit("verify", done.shape(), "\n".join(one_line(problem.line) for problem in done.problems))
     for note in done.notes:
         screen.say(f"note: {one_line(note.line)}")
     screen.say(summary(done))
     return exits.DONE if done.ok else exits.FAILURE
-
-
-def shape(problem: Problem) -> dict[str, str]:
-    return {"gate": problem.gate, "commit": problem.commit, "kind": problem.kind, "problem": problem.problem}
 
 
 def summary(done: Verified) -> str:

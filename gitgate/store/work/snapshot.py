@@ -250,7 +250,7 @@ def _take(repo: Repository, wanted: Wanted, changes: Changes) -> Snapshot:
     if not plan.dirty and not merging and changes.head:
         return replace(_clean(changes, operation), left_out=tuple(plan.left_out))
     staged, work = _commit(repo, wanted, changes, plan, operation)
-    files, insertions, deletions = _count(repo.git, changes.head, work)
+    files, insertions, deletions = count_changes(repo.git, changes.head, work)
     return Snapshot(
         base=changes.head,
         staged=staged,
@@ -382,7 +382,7 @@ def _other_heads(git_dir: Path) -> list[str]:
     ]
 
 
-def _count(git: Git, base: str | None, work: str) -> tuple[int, int, int]:
+def count_changes(git: Git, base: str | None, work: str) -> tuple[int, int, int]:
     """Files, insertions and deletions from base to work. Limited renames: counting must not cost more than saving."""
     start = base or EMPTY_TREE[len(work)]
     said = git.text("diff-tree", "--shortstat", "-M", "-l200", "--no-ext-diff", "--no-textconv", start, work)

@@ -328,7 +328,7 @@ def tell_left(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
         made.branch,
         made.commits[-1],
         made.reason,
-        compare(forge, base, made.branch),
+        compare_page(forge, base, made.branch),
     )
     note = replace(note, text="\n\n".join([note.text, *told_last(forge.site, made, MOST_SAID)]))
     return board if board.says(note.mark) else board.having(post_once(forge, board, note.body))
@@ -345,7 +345,7 @@ def tell_end(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
     )
 
 
-def compare(forge: Forge, base: str, branch: str) -> str:
+def compare_page(forge: Forge, base: str, branch: str) -> str:
     return f"{forge.site}{forge.customs.pages}/compare/{quote(base, safe='/')}...{quote(branch, safe='/')}"
 
 
@@ -353,7 +353,9 @@ def tell_pushed_beside(forge: Forge, branch: str, pushed: Pushed, tip: str) -> N
     """The same of a job's first run, which may have asked nothing: on the pull request of its branch, if there is one."""
     for pull in forge.find_pull_requests(branch)[:1]:
         board = load_board(forge, pull.number)
-        note = telling.left("What", pushed.branch, tip, pushed.why, compare(forge, branch, pushed.branch))
+        note = telling.left(
+            "What", pushed.branch, tip, pushed.why, compare_page(forge, branch, pushed.branch)
+        )
         if not board.says(note.mark):
             post_once(forge, board, note.body)
 
