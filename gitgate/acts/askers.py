@@ -241,7 +241,7 @@ def asking_program(desk: Desk) -> tuple[str, int]:
     if own and said:
         return own.name, said
     caller: tuple[str, int] | None = None
-    for process in above(first):
+    for process in desk.processes_above():
         if agent := process.agent:
             return agent, process.pid
         if caller is None and (name := asks_itself(process)):

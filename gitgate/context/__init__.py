@@ -45,6 +45,7 @@ class Desk:
     reader: Piped | None = field(default=None, repr=False)
     told: list[str] = field(default_factory=list, repr=False)
     """What was not as it should be, and is no reason to fail: for whoever reads along."""
+    _above: list[Process] = field(default_factory=list, repr=False)
     _records: Records | None = field(default=None, repr=False)
     _index: Index | None = field(default=None, repr=False)
 
@@ -67,6 +68,13 @@ class Desk:
 
             self._index = Index(self.repo.index, self.repo.zero)
         return self._index
+
+    def processes_above(self) -> list[Process]:
+        """Those that started this one, the nearest first: looked at once, and again where the nearest is gone."""
+        first = os.getppid()
+        if not self._above or self._above[0].pid != first:
+            self._above = list(above(first))
+        return self._above
 
     def work_in_bulk(self) -> None:
         """There is more to read than it costs to import pygit2."""

@@ -75,6 +75,7 @@ def test_two_outcomes_side_by_side(repo: Clone, agent: Agent, cli: Command) -> N
     assert "-db = Postgres\n+db = SQLite" in patch
 
 
+@pytest.mark.slow
 def test_no_colour_is_in_json(repo: Clone, agent: Agent, cli: Command) -> None:
     one, other = two(cli, repo, agent)
     words = ("compare", one, other, "--patch", "--color", "always")
@@ -82,6 +83,7 @@ def test_no_colour_is_in_json(repo: Clone, agent: Agent, cli: Command) -> None:
     assert "\\u001b" not in cli.quick(*words, "--json", cwd=repo.path, code=0).out
 
 
+@pytest.mark.slow
 def test_the_last_words_are_told(repo: Clone, agent: Agent, cli: Command) -> None:
     """All of them, neutralised; and how many of its commits there are."""
     agent.does(
@@ -138,6 +140,7 @@ def test_an_answer_that_nobody_is_resumed_with(repo: Clone, cli: Command) -> Non
     assert found["gates"][1]["answer"] is None
 
 
+@pytest.mark.slow
 def test_other_questions_say_what_differs(repo: Clone, agent: Agent, cli: Command) -> None:
     """Of the question, and that they do not stand on the same commit: then more differs than their outcomes."""
     agent.does(ADDS)
@@ -152,6 +155,7 @@ def test_other_questions_say_what_differs(repo: Clone, agent: Agent, cli: Comman
     assert "different commits" in said.err
 
 
+@pytest.mark.slow
 def test_an_outcome_without_commits_is_what_it_began_with(repo: Clone, agent: Agent, cli: Command) -> None:
     one = asked(cli, repo)
     other = asked(cli, repo)
@@ -170,6 +174,7 @@ def test_an_outcome_without_commits_is_what_it_began_with(repo: Clone, agent: Ag
     assert "both came to the same files" in cli.quick("compare", same, again, cwd=repo.path, code=0).out
 
 
+@pytest.mark.slow
 def test_in_a_clone_that_has_not_the_commits(repo: Clone, agent: Agent, cli: Command, tmp_path: Any) -> None:
     """It says so; in one that has them all, archived gates are compared as others are."""
     one, other = two(cli, repo, agent)
@@ -203,6 +208,7 @@ def test_what_cannot_be_compared_says_why(
     assert len(said.err.splitlines()) > 1
 
 
+@pytest.mark.slow
 def test_as_a_function_it_gives_both(repo: Clone, agent: Agent, cli: Command) -> None:
     one, other = two(cli, repo, agent)
     found = gitgate.compare(one, other, patch=True, directory=repo.path)
@@ -274,6 +280,7 @@ def test_a_fork_with_its_answer(repo: Clone, agent: Agent, cli: Command) -> None
     assert (shape["schema"], shape["state"]) == ("gitgate.gate/v1", "awaiting")
 
 
+@pytest.mark.slow
 def test_a_fork_starts_its_agent_where_that_is_allowed(
     repo: Clone, agent: Agent, cli: Command, until_done: Callable[[str], None]
 ) -> None:
@@ -393,6 +400,7 @@ def test_a_conversation_that_has_no_copy_is_not_gone_on_with(repo: Clone, agent:
     assert repo.refs() == before
 
 
+@pytest.mark.slow
 def test_a_question_of_a_run_is_forked_with_its_run(repo: Clone, cli: Command) -> None:
     repo.write(
         "flows.py",

@@ -233,6 +233,7 @@ def test_a_name_that_is_taken_meanwhile_is_left(
     assert tarfile.is_tarfile(repo.path / "new")
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_nothing_half_written(repo: Clone, cli: Command, tmp_path: Path) -> None:
     """Nor the file of before in its place."""
     cli.quick("ask", "Which?", cwd=repo.path, code=0)
@@ -298,6 +299,7 @@ def test_a_record_whose_objects_are_missing_is_left_out_and_said(
     assert "no record is whole here" in none.err
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_a_signature_is_checked_by_plain_git(bare: Clone, ann: Seat, cli: Command, tmp_path: Path) -> None:
     """With the keys that counted here; and verify.json says of which commit."""
     key = make_key(tmp_path / "keys", "ada", "ada@example.org")

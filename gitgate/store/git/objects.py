@@ -129,6 +129,7 @@ MANY_READS = 1000
 MOST_ASKED = 4096
 # Larger objects are read when they are needed; and no more than this is held of what may be needed.
 MOST_AHEAD, MOST_HELD = 1 << 16, 1 << 24
+MOST_WORDS = 1 << 14  # what a pipe takes without anybody reading at its other end
 BLOB, TREE, COMMIT = "blob", "tree", "commit"
 REGULAR, FOLDER, EXECUTABLE = "100644", "40000", "100755"
 MODES = {
@@ -275,20 +276,24 @@ class PlumbingObjects:
         self.held, self.held_bytes = {}, 0
 
     def ask(self, name: str) -> NamedObject:
-        found = self.find_one(name)
+        (found,) = self.find([name])
         if found is None:
             raise missing(name)
         return found
 
     def find(self, names: Sequence[str]) -> list[NamedObject | None]:
-        return [self.find_one(name) for name in names]
-
-    def find_one(self, name: str) -> NamedObject | None:
-        if "\n" in name:
-            return None  # it would be two questions
-        into, said = self.pipes()
-        into.write(f"{name}\n".encode())
+        """Of a few names all are asked before the first answer is read: git looks while we do."""
+        asked = [name for name in names if "\n" not in name]  # else it would be two questions
+        words = "".join(f"{name}\n" for name in asked).encode()
+        if len(words) > MOST_WORDS:
+            return [found for name in names for found in self.find([name])] if len(names) > 1 else [None]
+        into, _ = self.pipes()
+        into.write(words)
         into.flush()
+        return [self.read_found(name) if "\n" not in name else None for name in names]
+
+    def read_found(self, name: str) -> NamedObject | None:
+        _, said = self.pipes()
         try:
             head = said.line().split()
             there = (
