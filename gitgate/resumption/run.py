@@ -85,8 +85,9 @@ class Renewer:
         first whether somebody took over.
         """
         term = self.held.said.term
-        while self.clock() - self.renewed > term * claiming.GIVE_UP_AT and not self.lost.wait(POLL / 10):
-            pass
+        while self.clock() - self.renewed > term * claiming.GIVE_UP_AT:
+            if self.lost.wait(POLL / 10) or not self.thread.is_alive():
+                return False
         return not self.lost.is_set()
 
     def rest(self) -> None:
