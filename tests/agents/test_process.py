@@ -29,8 +29,13 @@ def is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    state = Path(f"/proc/{pid}/stat")
-    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
+    try:
+        said = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return not Path("/proc/self").exists()  # where there is no such folder, the signal said enough
+    except ProcessLookupError:
+        return False
+    return said.rpartition(")")[2].split()[0] != "Z"
 
 
 def soon(place: Path) -> str:

@@ -102,9 +102,9 @@ def test_a_dialog_that_was_answered_elsewhere_closes(
 def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (ProcessLookupError, FileNotFoundError):
         return False
-    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
 
 
 def test_what_changed_is_shown_anew(listen: Listen, zenity: FakeZenity, cli: Command) -> None:
