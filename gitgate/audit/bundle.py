@@ -424,7 +424,7 @@ def check_place(place: Path, *, force: bool) -> None:
 def already_there(place: Path) -> Failure:
     return Failure(
         f"{place} is there already, and was left as it is",
-        hint="git gate export -o FILE, or over a file that is there: git gate export --force",
+        hint=f"git gate export -o FILE, or over that one: git gate export -o {quote(str(place))} --force",
     )
 
 

@@ -139,15 +139,7 @@ def test_a_runner_that_loses_its_claim_stops_its_agent(
 ) -> None:
     """A runner that was held up for too long is taken over; when it wakes up its agent is ended, and it records nothing."""
     agent.does("sleep 20; echo late > late; git add -A; git commit -qm late")
-    for clone in (ann, bob):
-        clone.git("config", "gitgate.leaseTerm", "1s")
-    ann.git("config", "gitgate.session", "push")
-    gate = cli.quick(
-        "ask", "Which?", "--agent", "scripted", "--session", "session-1", cwd=ann.path, code=0
-    ).line
-    cli.quick("sync", cwd=ann.path, code=0)
-    publish_work(ann, gate)
-    cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0)
+    gate = answered_for_both(ann, bob, cli)
     late = cli.start("resume", gate, cwd=ann.path)
     until(lambda: agent.starts == [gate])
     pid = int(agent.log.read_text().split()[1])
@@ -188,15 +180,7 @@ def test_a_runner_that_stood_still_before_it_started_the_agent_starts_none(
 ) -> None:
     """Somebody took over meanwhile: it hears that before it starts anything, and no two agents are there at once."""
     agent.does("")
-    for clone in (ann, bob):
-        clone.git("config", "gitgate.leaseTerm", "1s")
-    ann.git("config", "gitgate.session", "push")
-    gate = cli.quick(
-        "ask", "Which?", "--agent", "scripted", "--session", "session-1", cwd=ann.path, code=0
-    ).line
-    cli.quick("sync", cwd=ann.path, code=0)
-    publish_work(ann, gate)
-    cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0)
+    gate = answered_for_both(ann, bob, cli)
     late = subprocess.Popen(
         [sys.executable, "-c", STOPS, gate],
         cwd=ann.path,
@@ -212,6 +196,20 @@ def test_a_runner_that_stood_still_before_it_started_the_agent_starts_none(
     finally:
         late.kill()
     assert agent.starts == [gate]
+
+
+def answered_for_both(ann: Clone, bob: Clone, cli: Command) -> str:
+    """A gate that either clone can act on, with a lease that soon lapses."""
+    for clone in (ann, bob):
+        clone.git("config", "gitgate.leaseTerm", "1s")
+    ann.git("config", "gitgate.session", "push")
+    gate = cli.quick(
+        "ask", "Which?", "--agent", "scripted", "--session", "session-1", cwd=ann.path, code=0
+    ).line
+    cli.quick("sync", cwd=ann.path, code=0)
+    publish_work(ann, gate)
+    cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0)
+    return gate
 
 
 def publish_work(clone: Clone, gate: str) -> None:

@@ -14,6 +14,7 @@ from ...errors import GateError, Usage
 from ...text import counted
 from .. import exits
 from ..terminal import Screen, complete_ids, verb
+from .respond import answer_flags
 
 if TYPE_CHECKING:
     from ...acts.alternatives import Comparison, GateOutcome
@@ -170,18 +171,7 @@ def change_words(one: GateOutcome) -> str:
 @click.command("fork")
 @click.argument("gate_id", metavar="ID", shell_complete=complete_ids)
 @click.argument("answer", required=False)
-@click.option("--approve", is_flag=True, help="Yes.")
-@click.option("--reject", is_flag=True, help="No; the agent goes on, knowing it.")
-@click.option(
-    "-a",
-    "--answer",
-    "pairs",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="One of several answers, or of a form.",
-)
-@click.option("--other", metavar="TEXT", help="Your own words in place of an option.")
-@click.option("--note", default="", help="A word to go with the answer.")
+@answer_flags
 @click.option("--sign/--no-sign", default=None, help="Sign the answer with your key.")
 @click.option("--no-resume", is_flag=True, help="Do not resume the agent from here.")
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")

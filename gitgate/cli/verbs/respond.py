@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,22 +46,34 @@ def complete_answers(context: click.Context, _param: click.Parameter, incomplete
     return [label for label in labels if label.casefold().startswith(incomplete.casefold())]
 
 
+ANSWER_FLAGS = (
+    click.option("--approve", is_flag=True, help="Yes."),
+    click.option("--reject", is_flag=True, help="No; the agent goes on, knowing it."),
+    click.option(
+        "-a",
+        "--answer",
+        "pairs",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="One of several answers, or of a form.",
+    ),
+    click.option("--other", metavar="TEXT", help="Your own words in place of an option."),
+    click.option("--note", default="", help="A word to go with the answer."),
+)
+
+
+def answer_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What an answer is, in flags: of `respond`, and of each verb that takes one with its question."""
+    for option in reversed(ANSWER_FLAGS):
+        command = option(command)
+    return command
+
+
 @click.command("respond")
 @click.argument("gate_id", metavar="[ID]", required=False, shell_complete=complete_ids)
 @click.argument("answer", required=False, shell_complete=complete_answers)
 @click.option("-m", "--message", "message", metavar="TEXT", help="The answer, when no id is given.")
-@click.option("--approve", "approve", is_flag=True, help="Yes.")
-@click.option("--reject", "reject", is_flag=True, help="No; the agent goes on, knowing it.")
-@click.option(
-    "-a",
-    "--answer",
-    "pairs",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="One of several answers, or of a form.",
-)
-@click.option("--other", metavar="TEXT", help="Your own words in place of an option.")
-@click.option("--note", default="", help="A word to go with the answer.")
+@answer_flags
 @click.option("--edit", "-e", "edit", is_flag=True, help="Write the answer in your editor.")
 @click.option("--each", is_flag=True, help="Every waiting gate in turn.")
 @click.option("--match", metavar="TEXT", help="With --each: only gates whose title or question holds TEXT.")
