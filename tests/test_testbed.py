@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from conftest import Person, holds_tests
 from gitgate.context import read_git_config
 from gitgate.errors import NotARepository
+from gitgate.store.git import begin_config
 from gitgate.version import VERSION
 from support.testbed.command import COMMAND, Command, Outcome
 from support.testbed.loaded import LOADED
@@ -261,7 +262,7 @@ def _a_person(repo: Clone, home: Path) -> None:
 def _a_file_of_settings(repo: Clone, home: Path) -> None:
     repo.write("more", "[gitgate]\n\tpriority = high\n")
     repo.git("config", "include.path", "../more")
-    read_git_config(repo.repository)
+    read_git_config(begin_config(repo.repository.git))
     repo.write("more", "[gitgate]\n\tpriority = low\n")
 
 
@@ -288,7 +289,7 @@ def test_what_git_said_is_kept_until_something_changes(
 
     def told() -> object:
         try:
-            return repo.repository, read_git_config(repo.repository)
+            return repo.repository, read_git_config(begin_config(repo.repository.git))
         except NotARepository as error:
             return str(error)
 

@@ -284,7 +284,7 @@ def as_said(draft: Draft) -> dict[str, Any]:
 def is_shared(desk: Desk, branch: str | None) -> bool:
     """Whether the remote had it, as far as is known here: a branch that is gone later was deleted, and not just never pushed."""
     remote = remote_of(desk) if branch else None
-    return remote is not None and desk.refs.get(f"refs/remotes/{remote}/{branch}") is not None
+    return remote is not None and desk.tip(f"refs/remotes/{remote}/{branch}") is not None
 
 
 def configured(desk: Desk, draft: Draft) -> dict[str, object]:

@@ -46,7 +46,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
 
     text = decode(data)
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
-    desk.settings = load_settings(env, read_git_config(desk.repo, config), None)
+    desk.settings = load_settings(env, read_git_config(config), None)
     keeper = doorkeeper(desk, env) if has_policy(desk) else None
     beyond = keeper.against if keeper is not None else partial(against_events, desk)
     answered: list[Gate] = []

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from .. import config, text
 from ..config import Settings
-from ..document import NamedTuple, dataclass, field
+from ..document import NamedTuple, dataclass, field, replace
 from ..errors import Failure, NotAllowed, Usage
-from ..store.git import Repository, begin_config, discover, git_at
+from ..store.git import Repository, begin_config, discover, git_at, parse_config
 from ..store.git.refs import Refs
 
 if TYPE_CHECKING:
@@ -134,12 +134,14 @@ class Desk:
 
     def tip(self, ref: str) -> str | None:
         """From the process that reads objects: the next thing that is asked is nearly always the commit there."""
+        if self.refs.lacks(ref):
+            return None
         return self.records.objects.tip(ref) or self.refs.get(ref)
 
     def tracked(self, remote: str, gate: str) -> str | None:
         from ..store.remote import tracking_base
 
-        return self.refs.get(f"{tracking_base(remote)}open/{gate}")
+        return self.tip(f"{tracking_base(remote)}open/{gate}")
 
 
 INTRODUCTION = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'
@@ -161,9 +163,10 @@ def open_desk(
     begun = begin_config(git_at(start, env))  # Two questions to git, answered at the same time.
     try:
         repo = discover(start, env)
-        known = read_git_config(repo, begun)
+        repo = replace(repo, configured=parse_config(begun.result().out))
     finally:
         begun.close()
+    known = last_values(repo.configured)
     desk = Desk(repo, config.load_settings(env, known, repo.top, flags), Refs(repo), clock, bulk)
     if progress is not None:
         desk.progress = progress
@@ -172,22 +175,16 @@ def open_desk(
 
 def machine_settings(env: Mapping[str, str]) -> Settings:
     """What this machine and its person have set, outside of any repository."""
-    return config.load_settings(env, parse_git_config(begin_config(git_at(Path("/"), env))), None)
+    return config.load_settings(env, read_git_config(begin_config(git_at(Path("/"), env))), None)
 
 
-def read_git_config(repo: Repository, begun: Started | None = None) -> dict[str, str]:
+def read_git_config(begun: Started) -> dict[str, str]:
     """Every setting of git's, the last one winning, as git itself reads them."""
-    return parse_git_config(begun or begin_config(repo.git))
+    return last_values(parse_config(begun.result().out))
 
 
-def parse_git_config(asked: Started) -> dict[str, str]:
-    listed = asked.result().out.decode("utf-8", "surrogateescape")
-    found: dict[str, str] = {}
-    for item in listed.split("\0"):
-        key, newline, value = item.partition("\n")
-        if key:
-            found[key] = value if newline else "true"
-    return found
+def last_values(configured: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    return {key: values[-1] for key, values in configured.items()}
 
 
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ Light on purpose: usually nothing is new, and then no record is read. What diffe
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..context import Desk
@@ -16,7 +16,7 @@ from ..errors import FINAL, Failure, GateError, PushRefused
 from ..model import RESUMING
 from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN, RUNS, SESSIONS
-from ..store.remote import RefFate, RefMove, tracking_base
+from ..store.remote import RefFate, RefMove, tracking, tracking_base
 from . import OVERTAKEN, Sides, Synced
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
         record = RefMove(OPEN + gate.id, gate.tip, known)
         if known == gate.tip and not extra:
             return Published(gate, remote, pushed=True)
-        fates = push_moves(desk, remote, [record, *extra])
+        moves = [record, *extra]
+        there = {tracking(remote, move.ref): move.old for move in moves if move.old}
+        fates = push_moves(desk, remote, moves, there)
         if all(fate.ok for fate in fates):
             session = any(move.ref.startswith(SESSIONS) for move in extra)
             told = told_of(fates, gate.id)
@@ -144,10 +146,12 @@ def in_archive(desk: Desk, gate: Gate, remote: str) -> Gate | None:
     return load_archived(desk, gate.id) if gate.id in (*settled.gates, *settled.kept) else None
 
 
-def push_moves(desk: Desk, remote: str, moves: Sequence[RefMove]) -> list[RefFate]:
+def push_moves(
+    desk: Desk, remote: str, moves: Sequence[RefMove], known: Mapping[str, str] | None = None
+) -> list[RefFate]:
     from ..store.remote.push import push
 
-    return push(desk.repo, remote, moves, timeout=desk.network_timeout)
+    return push(desk.repo, remote, moves, timeout=desk.network_timeout, known=known)
 
 
 # This clone and the shared repository, brought together. Never loses a local gate.

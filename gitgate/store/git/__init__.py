@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from ...document import NamedTuple, dataclass
+from ...document import NamedTuple, dataclass, field
 from ...errors import Failure, GitFailed, NotARepository
 
 # The one place that starts git.
@@ -258,6 +258,8 @@ class Repository:
     top: Path | None
     zero: str
     shallow: bool
+    configured: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False, compare=False)
+    """Git's settings with all their values, as they were when the desk was opened; empty where nobody asked for them."""
 
     @property
     def bare(self) -> bool:
@@ -330,6 +332,16 @@ def begin_discovery(git: Git) -> Started:
 
 def begin_config(git: Git) -> Started:
     return git.begin("config", "--list", "-z")
+
+
+def parse_config(said: bytes) -> dict[str, list[str]]:
+    """Git's settings as `git config -z` tells them; section and variable are in lower case, the middle as written."""
+    found: dict[str, list[str]] = {}
+    for entry in said.decode("utf-8", "surrogateescape").split("\0"):
+        key, newline, value = entry.partition("\n")
+        if key:
+            found.setdefault(key, []).append(value if newline else "true")
+    return found
 
 
 def discover(start: Path, env: Mapping[str, str]) -> Repository:

@@ -93,6 +93,17 @@ class Refs:
             loose = set()
         return sorted(loose | packed_names(self.common_dir / "packed-refs", start))
 
+    def lacks(self, ref: str) -> bool:
+        """Whether it is sure that there is no such ref. No process is started for it; git puts a ref into its file of packed
+        refs before it takes the loose one away.
+        """
+        if os.path.lexists(self.common_dir / ref) or (self.common_dir / "reftable").exists():
+            return False
+        try:
+            return f" {ref}\n".encode() not in (self.common_dir / "packed-refs").read_bytes()
+        except FileNotFoundError:
+            return True
+
     def may_have(self, folder: str) -> bool:
         """Whether any ref may be below a folder, however deep. False is sure, and no process is started for it."""
         if (self.common_dir / "reftable").exists():

@@ -11,7 +11,7 @@ from functools import cache
 
 from ...document import dataclass, field
 from ...errors import RemoteUnreachable, UnsafeRemote, Usage
-from ..git import Repository
+from ..git import Repository, parse_config
 
 HITL = "refs/hitl/"
 TRACKING = "refs/gitgate/"
@@ -145,13 +145,8 @@ def tracking_base(remote: str) -> str:
 
 
 def read_config(repo: Repository, pattern: str) -> dict[str, list[str]]:
-    """Git configuration whose key matches; section and variable are in lower case, the middle as written."""
-    found: dict[str, list[str]] = {}
-    for entry in repo.git.run("config", "-z", "--get-regexp", pattern, check=False).out.split(b"\0"):
-        key, _, value = entry.decode("utf-8", "surrogateescape").partition("\n")
-        if key:
-            found.setdefault(key, []).append(value)
-    return found
+    """Git configuration whose key matches, with all its values, as it is now."""
+    return parse_config(repo.git.run("config", "-z", "--get-regexp", pattern, check=False).out)
 
 
 def choose_remote(
@@ -187,7 +182,9 @@ def push_remotes(repo: Repository, config: Mapping[str, str]) -> list[str]:
 def read_remote(repo: Repository, name: str) -> Remote:
     """What is configured for this remote; one that would overwrite or delete local gates is refused."""
     validate_remote(name)
-    config = read_config(repo, r"^remote\.|^core\.sshcommand$|^ssh\.variant$")
+    known = f"remote.{name}.url" in repo.configured or f"remote.{name}.pushurl" in repo.configured
+    # Who made the remote a moment ago finds it as well.
+    config = repo.configured if known else read_config(repo, r"^remote\.|^core\.sshcommand$|^ssh\.variant$")
 
     def values(variable: str) -> tuple[str, ...]:
         return tuple(config.get(f"remote.{name}.{variable}", ()))

@@ -66,13 +66,14 @@ def push(
     timeout: float = 60,
     progress: Progress | None = None,
     prompts: bool | None = None,
+    known: Mapping[str, str] | None = None,
 ) -> list[RefFate]:
     """Move refs on `remote`; one fate for each move, in their order.
 
     As many refs go at once as the remote takes (`batches`), unless they are `divided` already; the refs of one gate are
     never split. With `atomic` all moves of one such batch happen or none does. `timeout` is how long the server may be
     silent. Raises when the server cannot be reached or takes nothing at all; once it has taken something, the rest is
-    reported as fates.
+    reported as fates. `known` is what `tracked` gives, where the caller has just read it.
     """
     for move in moves:
         validate_move(move)
@@ -82,7 +83,7 @@ def push(
         return []
     place = read_remote(repo, remote)
     sender = Sender(repo, place, atomic=atomic, timeout=timeout, progress=progress, prompts=prompts)
-    known = tracked(repo, remote, moves)
+    known = tracked(repo, remote, moves) if known is None else known
     fates: dict[str, RefFate] = {}
     for batch in [moves] if divided else for_remote(repo, remote, moves):
         try:
@@ -280,20 +281,20 @@ def note_pushed(repo: Repository, remote: str, moves: Sequence[RefMove], known: 
 
     A fetch that saw more than we know wins; then the note is left to it.
     """
-    now = tracked(repo, remote, moves)
     notes = [
         RefMove(ref, move.new, known.get(ref))
         for move in moves
-        if move.ref.startswith(HITL)
-        and now.get(ref := tracking(remote, move.ref)) == known.get(ref) != move.new
+        if move.ref.startswith(HITL) and known.get(ref := tracking(remote, move.ref)) != move.new
     ]
     refs = Refs(repo)
     try:
         refs.update(notes)
     except (LostRace, GitFailed):
+        now = tracked(repo, remote, moves) if len(notes) > 1 else {}
         for note in notes if len(notes) > 1 else ():
-            with suppress(LostRace, GitFailed):
-                refs.update([note])
+            if now.get(note.ref) == note.old:
+                with suppress(LostRace, GitFailed):
+                    refs.update([note])
 
 
 MOST_REFS = 25  # What a forge takes: they refuse or time out on hundreds of refs at once.
