@@ -6,9 +6,7 @@ push, and can be encrypted to the people and machines that may read it.
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import json
 import os
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -314,6 +312,9 @@ def recipients_in(text: str) -> list[str]:
 
 def seal(saved: SavedSession, recipients: Sequence[str]) -> bytes:
     """The whole session, its id and its paths too, readable only by those named."""
+    import base64  # few encrypt
+    import json
+
     files = {name: base64.b64encode(content).decode() for name, content in saved.files.items()}
     plain = {name: getattr(saved, name) for name in (*PLAIN, "left_out")}
     pyrage = age_library()
@@ -338,6 +339,8 @@ def unseal(desk: Desk, sealed: bytes) -> SavedSession:
             "the session is encrypted, and no key is set that opens it",
             hint="git config gitgate.sessionIdentity ~/.config/gitgate/age.key",
         )
+    import base64
+    import json
     from pathlib import Path
 
     home = desk.settings.env.get("HOME", "")

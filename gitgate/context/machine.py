@@ -132,7 +132,7 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 def boot_id() -> str:
     """One clock runs from one start of the machine to the next; without a name for that, only within one process."""
     try:
-        return BOOT.read_text("ascii").strip() or f"process-{os.getpid()}"
+        return BOOT.read_text("utf-8").strip() or f"process-{os.getpid()}"
     except OSError:
         return f"process-{os.getpid()}"
 

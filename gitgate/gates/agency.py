@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SECTION = "gitgate.agent."
 STDIN = ("answer", "prompt", "none")
 FOLDERS = (".claude/agents", ".gitgate/agents")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}"
 # What an agent's file keeps from it, and the flag that says so: Claude Code's, which alone has them.
 KEPT_FROM = {"tools": "--tools", "disallowedTools": "--disallowedTools"}
 
@@ -134,7 +134,7 @@ class AgentStart(NamedTuple):
 
 
 def check_name(name: object) -> None:
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch(NAME, name):
         raise Usage(
             f"{name!r} is not an agent's name: letters, digits, dots, dashes", hint='gitgate.run("coder")'
         )
@@ -221,7 +221,7 @@ def bare(word: str) -> str:
 def settings_in_talk(desk: Desk, gate: Gate, program: str) -> AgentSettings:
     """How the conversation in which a gate was asked is opened again: a flow's agent stays the one that its file describes."""
     name = gate.opened.asked.agent
-    if gate.opened.config.get("run") and name != program and NAME.fullmatch(name):
+    if gate.opened.config.get("run") and name != program and re.fullmatch(NAME, name):
         found = described(desk, name)
         if found is not None and found.program == program:
             return found.settings
@@ -366,7 +366,7 @@ CLAIMS = "claims"
 LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "requirements.txt")
 STARTS = "its agent is resumed here"
 STAYS = "its agent is not resumed here: "
-_HEARD = re.compile(rf"gate: ([2-9a-z]+): ({re.escape(STARTS)}|{re.escape(STAYS)}[^·]*)")
+_HEARD = rf"gate: ([2-9a-z]+): ({re.escape(STARTS)}|{re.escape(STAYS)}[^·]*)"
 
 
 class CannotStart(Failure):
@@ -529,7 +529,7 @@ def no_agent(desk: Desk, gate: Gate, known: dict[str, str]) -> str:
 
 def said_of_push(words: str, gate: str) -> str | None:
     """What a server said of a gate as it took a push: empty, it resumes it; else why it does not; None: nothing."""
-    for name, said in _HEARD.findall(words):
+    for name, said in re.findall(_HEARD, words):
         if name == gate:
             return "" if said == STARTS else str(said).removeprefix(STAYS).strip()
     return None

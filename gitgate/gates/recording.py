@@ -172,7 +172,7 @@ def may_default(desk: Desk, gate: Gate) -> bool:
 # here as well: a question may name them, and brings none along.
 
 
-NAMED = re.compile(r"([A-Za-z][A-Za-z0-9_-]{0,39})=(.*)", re.DOTALL)
+NAMED = r"(?s)([A-Za-z][A-Za-z0-9_-]{0,39})=(.*)"
 
 
 def tell_people(desk: Desk) -> None:
@@ -264,7 +264,7 @@ def names_here(desk: Desk) -> list[str]:
     from ..store.git.objects import read_protected
 
     lines = machine_values(desk.repo, r"^gitgate\.notify$").get("gitgate.notify", [])
-    found = [named[1] if (named := NAMED.fullmatch(line.strip())) else usual_name(line) for line in lines]
+    found = [named[1] if (named := re.fullmatch(NAMED, line.strip())) else usual_name(line) for line in lines]
     with suppress(GateError):
         branch = read_protected(desk.records.objects, FILE, protected_refs(desk))
         if branch is not None and may_have(branch.data, "notify"):
@@ -282,4 +282,4 @@ def usual_name(address: str) -> str:
     scheme, chat, _ = word.partition("://")
     if not chat:
         return word
-    return scheme if NAMED.fullmatch(f"{scheme}=") else "apprise"
+    return scheme if re.fullmatch(NAMED, f"{scheme}=") else "apprise"

@@ -91,7 +91,7 @@ def moves(state: int, letter: str, tokens: tuple[str, ...]) -> tuple[int, ...]:
 MOST_TEXT = 60_000
 MOST_DEPTH = 4
 SEPARATORS = ";&|()<>`\n"
-ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
+ASSIGNMENT = r"(?s)[A-Za-z_]\w*\+?=.*"
 # What runs the words after it, with options of its own between.
 WRAPPERS = frozenset(
     "sudo doas env command exec nohup time nice ionice timeout xargs stdbuf setsid builtin watch unbuffer chronic".split()
@@ -100,7 +100,7 @@ KEYWORDS = frozenset(
     ("if", "then", "elif", "else", "do", "while", "until", "!", "{", "}", "for", "case", "in")
 )
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish"))
-INNER = re.compile(r"\$\(|`")
+INNER = r"\$\(|`"
 # Options of git itself that take the next word along.
 GIT_OPTIONS = frozenset(
     ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix")
@@ -149,7 +149,7 @@ def tokens_of(text: str) -> list[str]:
 # Outside of quotes a shell may make something else of these: a command, a file, a list of files, another word.
 NOT_PLAIN = frozenset(";&|<>()$`*?[]{}^\\\n\r\0")
 NOT_FIRST = frozenset("~#!=")
-PLAIN = re.compile(
+PLAIN = (
     r"""'(?P<single>[^'\0]*)'|"(?P<double>(?:[^"$`\\\0]|\\[^\n\0])*)"|(?P<bare>[^\s'"]+)|(?P<blank>[ \t]+)"""
 )
 
@@ -160,9 +160,10 @@ def plain_words(text: str) -> Words:
     On the side of seeing too little, unlike the rest of this module: what is plain may be let through.
     """
     words: list[str] = []
+    plain = re.compile(PLAIN)
     text, place, begun = text.strip(" \t\n"), 0, False
     while place < len(text):
-        found = PLAIN.match(text, place) if len(text) <= MOST_TEXT else None
+        found = plain.match(text, place) if len(text) <= MOST_TEXT else None
         if found is None:
             return ()
         place, bare = found.end(), found["bare"] or ""
@@ -185,8 +186,8 @@ def plain_words(text: str) -> Words:
 def nested(words: Words) -> Iterator[str]:
     """Texts that a command runs as commands: what a shell is given, `eval`, and substitutions."""
     for word in words:
-        if INNER.search(word):
-            yield INNER.sub(";", word).replace(")", ";")
+        if re.search(INNER, word):
+            yield re.sub(INNER, ";", word).replace(")", ";")
     for place, word in enumerate(words):
         name = bare(word)
         if name == "eval":
@@ -202,7 +203,7 @@ def nested(words: Words) -> Iterator[str]:
 def unwrapped(words: Words) -> Iterator[Words]:
     """The command itself, without assignments before it; behind a wrapper, every place where it may begin."""
     start = 0
-    while start < len(words) and (ASSIGNMENT.fullmatch(words[start]) or words[start] in KEYWORDS):
+    while start < len(words) and (re.fullmatch(ASSIGNMENT, words[start]) or words[start] in KEYWORDS):
         start += 1
     if start == len(words):
         return
@@ -261,15 +262,11 @@ READS = frozenset(
     )
 )
 READERS = frozenset("ls cat head tail less more grep rg wc stat file find tree echo printf".split())
-RECORDS = re.compile(r"refs[/\\]+(?:hitl|gitgate)\b")
+RECORDS = r"refs[/\\]+(?:hitl|gitgate)\b"
 # Files of git's own folder that hold records, or say who may do what.
-KEPT = re.compile(
-    r"(?:^|[/\\\s'\"=>])\.git[/\\](?:.*[/\\])?(?:refs[/\\](?:hitl|gitgate)\b|packed-refs$|gitgate\b|config$|hooks[/\\])"
-)
-PYTHON = re.compile(
-    r"\bgitgate\s*\.\s*(?:respond|signal|stop|edit)\b|\bfrom\s+gitgate\b.*\bimport\b.*\b(?:respond|signal|stop)\b"
-)
-REDIRECTED = re.compile(r">[>|]?\s*([^\s;&|<>]+)")
+KEPT = r"(?:^|[/\\\s'\"=>])\.git[/\\](?:.*[/\\])?(?:refs[/\\](?:hitl|gitgate)\b|packed-refs$|gitgate\b|config$|hooks[/\\])"
+PYTHON = r"\bgitgate\s*\.\s*(?:respond|signal|stop|edit)\b|\bfrom\s+gitgate\b.*\bimport\b.*\b(?:respond|signal|stop)\b"
+REDIRECTED = r">[>|]?\s*([^\s;&|<>]+)"
 WRITERS = frozenset(("Write", "Edit", "MultiEdit", "NotebookEdit"))
 ASK_INSTEAD = "Leave it to the person: ask with `git gate ask`, and read answers with `git gate check ID`."
 
@@ -281,7 +278,7 @@ def why_not_run(tool: str, given: Mapping[str, object]) -> str:
         return refused_command(command) if isinstance(command, str) else ""
     if tool in WRITERS:
         path = given.get("file_path") or given.get("notebook_path")
-        if isinstance(path, str) and KEPT.search(path):
+        if isinstance(path, str) and re.search(KEPT, path):
             return f"{path} belongs to git, and is not to be written by hand. {ASK_INSTEAD}"
     return ""
 
@@ -289,7 +286,7 @@ def why_not_run(tool: str, given: Mapping[str, object]) -> str:
 def refused_command(text: str) -> str:
     if not any(word in text for word in ("gate", "hitl", ".git/")):
         return ""
-    if PYTHON.search(text):
+    if re.search(PYTHON, text):
         return f"An agent does not answer or end gates. {ASK_INSTEAD}"
     found = next((reason for words in commands(text) if (reason := refused_words(words))), "")
     return found or refused_records(text)
@@ -332,14 +329,14 @@ def sets_power(words: Words) -> bool:
 def refused_records(text: str) -> str:
     """A command that names the records, or git's own files, in any way but to read them."""
     for words in commands(text):
-        touches = any(RECORDS.search(word) or KEPT.search(word) for word in words)
+        touches = any(re.search(RECORDS, word) or re.search(KEPT, word) for word in words)
         verb = git_verb(words)
         if touches and not (verb and verb[0] in READS) and words[0] not in READERS:
             return f"Gates are changed through `git gate` alone. {ASK_INSTEAD}"
     # Named, but not as a word of a command: given on standard input, redirected to, or hidden in a script.
-    if RECORDS.search(text) and re.search(r"update-ref|\bpush\b|symbolic-ref", text):
+    if re.search(RECORDS, text) and re.search(r"update-ref|\bpush\b|symbolic-ref", text):
         return f"Gates are changed through `git gate` alone. {ASK_INSTEAD}"
-    if any(RECORDS.search(target) or KEPT.search(target) for target in REDIRECTED.findall(text)):
+    if any(re.search(RECORDS, target) or re.search(KEPT, target) for target in re.findall(REDIRECTED, text)):
         return f"Gates are changed through `git gate` alone. {ASK_INSTEAD}"
     return ""
 
@@ -358,7 +355,7 @@ def asks(text: str) -> bool:
 ASKING = frozenset(("ask", "check", "wait"))
 REACHES = ("--include", "--mcp-config", "--cwd", "-C")
 FILES = frozenset(("--attach", "--file", "--schema"))
-ONE_OUTPUT = re.compile(r"[ \t]2>&1[ \t\n]*\Z")
+ONE_OUTPUT = r"[ \t]2>&1[ \t\n]*\Z"
 TEXTS = frozenset(("--context", "--session-context", "--system-prompt"))
 
 
@@ -368,7 +365,7 @@ def plain_asking(text: str) -> Words:
     Nothing stands before it (a variable, another setting of git) and nothing beside it. That both of its outputs are to go
     to one place, as agents often say, changes nothing.
     """
-    words = plain_words(ONE_OUTPUT.sub("", text))
+    words = plain_words(re.sub(ONE_OUTPUT, "", text))
     rest = words[1:] if words[:1] == ("git-gate",) else words[2:] if words[:2] == ("git", "gate") else ()
     reaches = any(word.partition("=")[0] in REACHES or word.startswith("-C") for word in rest)
     return rest if rest and rest[0] in ASKING and not reaches else ()

@@ -282,7 +282,7 @@ def ask_command(screen: Screen, **flags: Any) -> int:
 
 
 # One word that ends so names a file, whether it is there or not.
-FILE_NAME = re.compile(r"\S+\.(?:md|txt|rst|json|ya?ml|log|diff|patch)")
+FILE_NAME = r"\S+\.(?:md|txt|rst|json|ya?ml|log|diff|patch)"
 
 
 def check_files(flags: Mapping[str, Any]) -> None:
@@ -293,7 +293,7 @@ def check_files(flags: Mapping[str, Any]) -> None:
             f"{asked!r} names a file, and no question",
             hint=f'a question file: git gate ask --file {quote(asked)}   its words: git gate ask "$(cat {quote(asked)})"',
         )
-    if is_file(context) or (FILE_NAME.fullmatch(context.strip().removeprefix("@")) and context[0] != "@"):
+    if is_file(context) or (re.fullmatch(FILE_NAME, context.strip().removeprefix("@")) and context[0] != "@"):
         there = "" if is_file(context) else ", and there is no such file"
         raise Usage(
             f"--context: {context!r} names a file, and would be shown as it stands{there}",

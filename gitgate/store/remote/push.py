@@ -31,7 +31,6 @@ from . import (
     tracking_base,
     validate_move,
 )
-from .fetch import fetch_refs
 from .wire import GitSpoken, Progress, converse, explain, late_listener, server_words, without_secret
 
 SETTINGS = ("push.negotiate=false", "push.gpgSign=false", "pack.writeReverseIndex=false")
@@ -46,14 +45,12 @@ OPTIONS = (
 )
 MOST_LEFT_OUT = 10_000  # On one command line.
 # What a server says when somebody moved the ref between its advertisement and our command.
-_RACED = re.compile(
+_RACED = (
     r"stale info|fetch first|incorrect old value|failed to update ref|cannot lock ref|failed to lock|already exists"
     r"|reference already exists|is at [0-9a-f]+ but expected|unable to resolve reference|failed to delete"
 )
-_CUT = re.compile(
-    r"hung up unexpectedly|unexpected disconnect|RPC failed|early EOF|broken pipe", re.IGNORECASE
-)
-_COLLATERAL = re.compile(r"atomic push fail|atomic transaction failed|transaction aborted")
+_CUT = r"(?i)hung up unexpectedly|unexpected disconnect|RPC failed|early EOF|broken pipe"
+_COLLATERAL = r"atomic push fail|atomic transaction failed|transaction aborted"
 
 
 def push(
@@ -198,6 +195,8 @@ class Sender:
     def _gone(self, moves: Sequence[RefMove]) -> frozenset[str]:
         """Deletions that found nothing to delete: the attempt that was cut off had done them."""
         refs = [move.ref for move in moves if move.new is None and move.ref.startswith(HITL)]
+        from .fetch import fetch_refs  # hardly ever needed
+
         there = fetch_refs(self.repo, self.remote.name, refs, timeout=self.timeout, prompts=self.prompts)
         return frozenset(refs) - frozenset(there)
 
@@ -224,7 +223,12 @@ class Sender:
             on_line=self.on_line,
         )
         told = parse_results(said)
-        if not told and not said.silenced and any(_CUT.search(line) for line in said.err) and not self.cut:
+        if (
+            not told
+            and not said.silenced
+            and any(re.search(_CUT, line) for line in said.err)
+            and not self.cut
+        ):
             self.cut = True
             return [RefFate(move.ref, ok=False, reason=UNKNOWN) for move in batch], said
         if not told:
@@ -251,7 +255,7 @@ def parse_results(said: GitSpoken) -> dict[str, RefFate]:
 def blamed(fates: Mapping[str, RefFate], words: str) -> dict[str, RefFate]:
     """A server whose atomic transaction failed says of every ref just that; why, and which, it says in words."""
     named = {ref for ref in fates if f"'{ref}'" in words} or set(fates)
-    reason = STALE if _RACED.search(words) else f"{REFUSED}{words or 'the server could not do it'}"
+    reason = STALE if re.search(_RACED, words) else f"{REFUSED}{words or 'the server could not do it'}"
     return {ref: replace(fate, reason=reason) if ref in named else fate for ref, fate in fates.items()}
 
 
@@ -259,11 +263,11 @@ def parse_fate(ref: str, flag: str, summary: str, words: str) -> RefFate:
     if flag != "!":
         return RefFate(ref, ok=True, reason=OK, words=words)
     reason = summary.rpartition("] (")[2].removesuffix(")")
-    if _COLLATERAL.search(reason):
+    if re.search(_COLLATERAL, reason):
         return RefFate(ref, ok=False, reason=NOT_SENT)
     if "[remote failure]" in summary:
         return RefFate(ref, ok=False, reason=UNKNOWN)
-    if _RACED.search(reason):
+    if re.search(_RACED, reason):
         return RefFate(ref, ok=False, reason=STALE)
     return RefFate(ref, ok=False, reason=f"{REFUSED}{': '.join(part for part in (reason, words) if part)}")
 

@@ -137,7 +137,7 @@ def own_recipients(
 ) -> Iterator[Recipient]:
     """Those of this machine's own configuration."""
     for line in values.get(KEY, [])[:MOST]:
-        named = NAMED.fullmatch(line.strip())
+        named = re.fullmatch(NAMED, line.strip())
         name, address = named.groups() if named else ("", line)
         channel, words = split_address(address)
         target = Endpoint(words, env=desk.settings.env, tree=desk.repo.top)
@@ -219,7 +219,7 @@ def branch_recipient(desk: Desk, entry: Field, values: Mapping[str, list[str]]) 
             "expected webhook URL, or an Apprise address: programs of a machine are named by its own configuration"
         )
     name = given["name"].text(most=40) if "name" in given else usual_name(address.text())
-    if not NAMED.fullmatch(f"{name}="):
+    if not re.fullmatch(NAMED, f"{name}="):
         given.get("name", address).fail("expected a name of letters, digits, _ and -")
     secret = next((values[k][-1] for k in (f"{KEY}.{name}.secret", f"{KEY}.secret") if k in values), "")
     target = Endpoint(words, secret, False, desk.settings.env, desk.repo.top)
