@@ -14,7 +14,16 @@ from .. import config, text
 from ..config import Settings
 from ..document import NamedTuple, dataclass, field, replace
 from ..errors import Failure, NotAllowed, Usage
-from ..store.git import Repository, begin_config, discover, git_at, parse_config
+from ..store.git import (
+    READ_OBJECTS,
+    UNPACK,
+    UPDATE_REFS,
+    Repository,
+    begin_config,
+    discover,
+    git_at,
+    parse_config,
+)
 from ..store.git.refs import Refs
 
 if TYPE_CHECKING:
@@ -81,8 +90,18 @@ class Desk:
         self.close()
         self.bulk = True
 
+    def prepare_event(self) -> None:
+        """One is about to be written: git's part in that starts while we load ours."""
+        if self._records is None and self.reader is None:
+            self.reader = self.repo.git.pipe(*READ_OBJECTS)
+        self.repo.git.prepare(UNPACK, UPDATE_REFS)
+
     def close(self) -> None:
         """End what reads objects, and write what was learnt of many; whoever reads more begins anew."""
+        self.repo.git.end_prepared()
+        if self.reader is not None:
+            self.reader.communicate()
+            self.reader = None
         if self._records is not None:
             self._records.objects.close()
             self._records = None

@@ -14,6 +14,7 @@ from ..context.targets import find_tip, no_remote, remote_of, work_moves
 from ..document import dataclass
 from ..errors import FINAL, Failure, GateError, PushRefused
 from ..model import RESUMING
+from ..store.git import UPDATE_REFS
 from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN, RUNS, SESSIONS
 from ..store.remote import RefFate, RefMove, tracking, tracking_base
@@ -100,6 +101,7 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
             return Published(gate, remote, pushed=True)
         moves = [record, *extra]
         there = {tracking(remote, move.ref): move.old for move in moves if move.old}
+        desk.repo.git.prepare(UPDATE_REFS)  # for the note of what the remote has then
         fates = push_moves(desk, remote, moves, there)
         if all(fate.ok for fate in fates):
             session = any(move.ref.startswith(SESSIONS) for move in extra)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -424,3 +426,42 @@ def test_to_be_told_again_is_to_be_reminded(repo: Clone, cli: Command, word: str
     assert asked.json["on_timeout"] == "remind"
     refused = cli.quick("ask", "Which?", "--timeout", "2h", "--on-timeout", "again", cwd=repo.path, code=2)
     assert "remind" in refused.err
+
+
+# What it starts
+
+
+def test_what_a_question_and_an_answer_ask_of_git(
+    bare: Clone, clone_of: Callable[..., Clone], cli: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the push and what opens the repository: one process each for what is read, written and moved, and one for the note of
+    what the remote has then. Where the pushed branch and the gate stand there is known, or surely not there.
+    """
+    ann = clone_of(bare, "ann")
+    monkeypatch.chdir(ann.path)
+    opening, writing = (
+        ("config", "rev-parse"),
+        ("cat-file", "unpack-objects", "update-ref", "update-ref", "push"),
+    )
+    begun: list[str] = []
+    real = subprocess.Popen
+
+    def started(words: list[str], *args: object, **how: object) -> object:
+        begun.append(
+            next(word for word in words[1:] if word in (*opening, *writing, "status") or word.isalpha())
+        )
+        return real(words, *args, **how)  # type: ignore[call-overload]
+
+    with mock.patch.object(subprocess, "Popen", started):
+        gate = cli.quick("ask", "Which?", code=0).out.strip()
+        asked = [name for name in begun if name not in opening]
+        begun.clear()
+        cli.quick("respond", gate, "This one", "--no-resume", code=0)
+        answered = [name for name in begun if name not in opening]
+    assert sorted(asked) == sorted((*writing, "status"))
+    assert sorted(answered) == sorted(writing)
+    assert bare.refs("refs/hitl/open") == ann.refs("refs/hitl/open")
+    known = {
+        ref.replace("refs/gitgate/origin", "refs/hitl"): oid for ref, oid in ann.refs("refs/gitgate").items()
+    }
+    assert known == ann.refs("refs/hitl/open")

@@ -11,6 +11,7 @@ from typing import NoReturn
 import pytest
 
 from gitgate.errors import GitFailed, LostRace, RefLocked
+from gitgate.store.git import UNPACK, UPDATE_REFS
 from gitgate.store.git.refs import OPEN, Refs
 from gitgate.store.remote import RefMove
 from support.testbed.repositories import Clone
@@ -255,6 +256,60 @@ def test_whether_there_may_be_any_below_a_folder(
         repo.git("pack-refs", "--all", "--prune")
     assert refs.may_have("refs/other/")
     assert not refs.may_have("refs/none/")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_that_a_ref_is_lacking_is_known_without_git(
+    refs: Refs, repo: Clone, oids: list[str], packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loose or packed it is there; a name that only begins alike, or ends so, is another."""
+    refs.update([RefMove(A, oids[0], None), RefMove(f"refs/x/{A}", oids[0], None)])
+    if packed:
+        repo.git("pack-refs", "--all", "--prune")
+    monkeypatch.setattr("subprocess.Popen", None)
+    assert not refs.lacks(A)
+    assert all(refs.lacks(other) for other in (A[:-1], f"{A}a", A.removeprefix("refs/")))
+    (repo.path / ".git" / "reftable").mkdir()
+    assert not refs.lacks(B)
+
+
+# git processes that are started before it is known what they are to do
+
+
+def test_a_prepared_process_does_what_it_is_given_once(refs: Refs, repo: Clone, oids: list[str]) -> None:
+    """The next update goes by it, the one after by another; what git says of a mistake is the same."""
+    git = refs.git
+    git.prepare(UPDATE_REFS)
+    (prepared,) = git.prepared.values()
+    git.prepare(UPDATE_REFS)
+    assert list(git.prepared.values()) == [prepared]
+    refs.update([RefMove(A, oids[0], None)])
+    assert (refs.get(A), git.prepared, prepared.returncode) == (oids[0], {}, 0)
+    refs.update([RefMove(A, oids[1], oids[0])])
+    git.prepare(UPDATE_REFS)
+    with pytest.raises(LostRace):
+        refs.update([RefMove(A, oids[2], oids[0])])
+    git.prepare(UPDATE_REFS)
+    with pytest.raises(GitFailed, match=r"git update-ref failed: .*nonexistent object"):
+        refs.update([RefMove(B, "1" * 40, None)])
+    assert refs.under(OPEN) == {A: oids[1]}
+
+
+@pytest.mark.parametrize("ends", ["told so", "its process ends"])
+def test_a_prepared_process_that_is_told_nothing_does_nothing(repo: Clone, ends: str) -> None:
+    """And it does not stay."""
+    git = repo.repository.git
+    git.prepare(UPDATE_REFS, UNPACK)
+    processes = list(git.prepared.values())
+    before = repo.refs()
+    if ends == "told so":
+        git.end_prepared()
+    else:
+        for process in processes:
+            process.communicate()
+    assert all(process.returncode is not None for process in processes)
+    assert repo.refs() == before
+    git.end_prepared()
 
 
 # many new refs at once

@@ -45,6 +45,13 @@ SEALED = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_PAGER": "cat",
 }
+# What reads objects, and what nearly every event ends with. Each reads from its input what it is to do.
+READ_OBJECTS = ("cat-file", "--batch")
+UNPACK = ("unpack-objects", "-q")
+UPDATE_REFS = (
+    *("-c", "core.filesRefLockTimeout=2000", "-c", "core.packedRefsTimeout=10000"),
+    *("update-ref", "--stdin", "-z"),
+)
 HOOKS_OFF = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
@@ -58,14 +65,17 @@ class GitResult(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A git command under way, whose input was empty. It is either waited for or closed."""
+    """A git command under way. It is either waited for or closed."""
 
     name: str
     process: Piped
 
-    def result(self) -> GitResult:
-        out, err = self.process.communicate()
-        return GitResult(self.process.returncode, out, err.decode("utf-8", "replace").strip())
+    def result(self, input: bytes | None = None, *, check: bool = False) -> GitResult:
+        out, err = self.process.communicate(input)
+        result = GitResult(self.process.returncode, out, err.decode("utf-8", "replace").strip())
+        if check and result.code:
+            raise failure(self.name, result)
+        return result
 
     def close(self) -> None:
         """Nobody wants to know any more."""
@@ -99,6 +109,20 @@ class Git:
         self.env = sealed_environment(env)
         off = () if hooks else HOOKS_OFF
         self.prefix = ["git", *off, *(part for item in config for part in ("-c", item))]
+        self.prepared: dict[tuple[str, ...], Piped] = {}
+
+    def prepare(self, *commands: tuple[str, ...]) -> None:
+        """Start these now: git loads while we do something else. The next `run` of the same words gives one its input."""
+        for args in commands:
+            if args not in self.prepared:
+                self.prepared[args] = self.pipe(*args, stderr=subprocess.PIPE)
+
+    def end_prepared(self) -> None:
+        """Nobody needs them any more. One that was told nothing has done nothing."""
+        while self.prepared:
+            _, process = self.prepared.popitem()
+            process.kill()
+            process.communicate()
 
     def run(
         self,
@@ -109,6 +133,9 @@ class Git:
         timeout: float | None = None,
     ) -> GitResult:
         """Run `git *args`; a failure raises GitFailed with git's own words unless `check` is off."""
+        begun = self.prepared.pop(args, None) if env is None and timeout is None else None
+        if begun is not None:
+            return Started(verb_of(args), begun).result(input, check=check)
         try:
             done = subprocess.run(
                 [*self.prefix, *args],
@@ -122,10 +149,10 @@ class Git:
         except (FileNotFoundError, NotADirectoryError) as missing:
             raise no_git(self.directory) from missing
         except subprocess.TimeoutExpired as late:
-            raise GitFailed(f"git {args[0]} did not finish within {timeout:g} s", status=124) from late
+            raise GitFailed(f"git {verb_of(args)} did not finish within {timeout:g} s", status=124) from late
         result = GitResult(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
         if check and result.code:
-            raise failure(args[0], result)
+            raise failure(verb_of(args), result)
         return result
 
     def out(self, *args: str, input: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
@@ -173,6 +200,11 @@ class Git:
                 yield from (part.decode("utf-8", "replace") for part in whole)
         if running.returncode:
             raise GitFailed(f"git {args[0]} failed with exit {running.returncode}", status=running.returncode)
+
+
+def verb_of(args: Sequence[str]) -> str:
+    """What git is asked to do, behind the settings for it."""
+    return next(word for before, word in zip(("", *args), args, strict=False) if "-c" not in (before, word))
 
 
 def failure(command: str, result: GitResult) -> GitFailed:
