@@ -25,7 +25,7 @@ from ..gates.recording import act, check_names, tell_people
 from ..gates.work import FOLLOWED, on_its_branch, tie_commits
 from ..model import ON_TIMEOUT, gate_id, is_id, no_word, people
 from ..model.gate import Asker, Gate, Opened, Question, SavedSession, Session, Talk, Work
-from ..policy.permit import approvals_may_default, tightened
+from ..policy import load_book
 from ..questions.drafts import Draft, check_context
 from ..questions.file import ASKED, MOST_BYTES, check_name
 from ..questions.types import type_of
@@ -175,7 +175,11 @@ def check_draft(desk: Desk, draft: Draft) -> None:
             + (f" for each question: {', '.join(without)}" if len(draft.questions) > 1 else ""),
             hint="add --default VALUE",
         )
-    if any(type_of(q).approves for q in draft.questions) and not approvals_may_default(desk):
+    if any(type_of(q).approves for q in draft.questions):
+        from ..policy.permit import approvals_may_default
+
+        if approvals_may_default(desk):
+            return
         raise NotAllowed(
             "an approval is not given by default: nobody would have said yes",
             hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",
@@ -222,7 +226,7 @@ def compose(desk: Desk, draft: Draft, wishes: AskWishes, attachments: Mapping[st
 
         tree = tree_of(desk, saved)
     wanted = opened_by(desk, draft, work, saved, tree, wishes, tuple(attachments))
-    opened = with_nonce(desk, tightened(desk, wanted))
+    opened = with_nonce(desk, as_policy_wants(desk, wanted))
     # A job's commit is its robot's, whoever it asks for.
     who = desk.settings.identity() or opened.asked.by or NOBODY
     gate = desk.records.write_opened(opened, attachments, Signature(who, desk.at))
@@ -231,6 +235,15 @@ def compose(desk: Desk, draft: Draft, wishes: AskWishes, attachments: Mapping[st
 
         session = write(desk, gate.id, saved.agent, tree)
     return Asked(gate, Published(gate), True, changed, untracked, saved, session, taken.branch)
+
+
+def as_policy_wants(desk: Desk, wanted: Opened) -> Opened:
+    """What judges people is loaded only where there is a policy."""
+    if not load_book(desk).policies:
+        return wanted
+    from ..policy.permit import tightened
+
+    return tightened(desk, wanted)
 
 
 def opened_by(
