@@ -254,18 +254,23 @@ def open_in_process(room: Path) -> list[Row]:
 
 
 def with_push(room: Path) -> list[Row]:
-    """A question and an answer that go to a server without our hook, and the same refs pushed by git."""
+    """A question and an answer that go to a server without our hook, and git's push of such a ref: one that the server lacks, as
+    it lacks the objects below it.
+    """
     server = scenes.repository(room / "server.git", bare=True)
-    place = scenes.repository(room / "pushing")
-    ids = scenes.with_gates(place, 80)
+    place, elsewhere = (scenes.repository(room / name) for name in ("pushing", "elsewhere"))
+    ids = scenes.with_gates(place, 40)
     run(["git", "remote", "add", "origin", str(server)], place)
     run([COMMAND, "sync", "-q"], place)
-    answered, pushed = iter(ids[:40]), iter(ids[40:])
+    others = scenes.with_gates(elsewhere, 80)[40:]
+    refs = [f"refs/hitl/open/{gate}:refs/yardstick/{gate}" for gate in others]
+    run(["git", "fetch", "-q", str(elsewhere), *refs], place)
+    answered, pushed = iter(ids), iter(others)
 
     def plain() -> None:
-        ref = f"refs/hitl/open/{next(pushed)}"
-        tip = run(["git", "rev-parse", ref], place).decode().strip()
-        run(["git", "push", "-q", "origin", f"{tip}:{ref.replace('open', 'yardstick')}"], place)
+        gate = next(pushed)
+        tip = run(["git", "rev-parse", f"refs/yardstick/{gate}"], place).decode().strip()
+        run(["git", "push", "-q", "origin", f"{tip}:refs/hitl/open/{gate}"], place)
 
     ask, respond, push, named, start = side_by_side(
         [

@@ -100,6 +100,7 @@ class Desk:
         """End what reads objects, and write what was learnt of many; whoever reads more begins anew."""
         self.repo.git.end_prepared()
         if self.reader is not None:
+            self.reader.kill()
             self.reader.communicate()
             self.reader = None
         if self._records is not None:

@@ -85,11 +85,15 @@ def make_open(cls: Class) -> Class:
 def made(cls: Class, methods: dict[str, object]) -> Class:
     cls.__doc__ = cls.__doc__ or cls.__name__  # else it would be made up from the signature, which takes long
     fields = dict(getattr(cls, "__kept_fields__", {}))
+    space = dict(vars(cls))
     for name, annotation in cls.__annotations__.items():
-        kept = fields[name] = kept_of(vars(cls).get(name, ...))._replace(annotation=annotation)
+        value = space.get(name, ...)
+        kept = fields[name] = kept_of(value, annotation)
+        if value is ... or value is kept.default:
+            continue
         if kept.default is not ...:
             setattr(cls, name, kept.default)
-        elif name in vars(cls):
+        else:
             delattr(cls, name)
     given = {
         "__init__": LateInit(cls, fields),
@@ -98,24 +102,24 @@ def made(cls: Class, methods: dict[str, object]) -> Class:
         "__dataclass_fields__": LateFields(),
     }
     for name, value in (*given.items(), *methods.items()):
-        if name not in vars(cls) or name in given or name == "__hash__":
+        if name not in space or name in given or name == "__hash__":
             setattr(cls, name, value)
     return cls
 
 
-def kept_of(value: Any) -> ValueField:
+def kept_of(value: Any, annotation: object) -> ValueField:
     """What stands behind a field's annotation: a default, or `field` with more about it, ours or the real one."""
     if isinstance(value, ValueField):
-        return value
+        return ValueField(annotation, *value[1:])
     real = sys.modules.get("dataclasses")
     if real is not None and isinstance(value, real.Field):
         default, factory = (
             ... if each is real.MISSING else each for each in (value.default, value.default_factory)
         )
-        return ValueField(None, default, factory, value.repr, value.compare)
+        return ValueField(annotation, default, factory, value.repr, value.compare)
     if type(value).__hash__ is None:
         raise ValueError(f"{value!r} would be shared by all: use default_factory")
-    return ValueField(default=value)
+    return ValueField(annotation, value)
 
 
 # To compile a class's `__init__` takes as long as to make so many values without.
