@@ -176,10 +176,13 @@ def check_draft(desk: Desk, draft: Draft) -> None:
             hint="add --default VALUE",
         )
     if any(type_of(q).approves for q in draft.questions):
-        from ..policy.permit import approvals_may_default
+        check_default_approval(desk)
 
-        if approvals_may_default(desk):
-            return
+
+def check_default_approval(desk: Desk) -> None:
+    from ..policy.permit import approvals_may_default
+
+    if not approvals_may_default(desk):
         raise NotAllowed(
             "an approval is not given by default: nobody would have said yes",
             hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",
