@@ -6,7 +6,7 @@ Light on purpose: usually nothing is new, and then no record is read. What diffe
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..context import Desk
@@ -14,10 +14,9 @@ from ..context.targets import find_tip, no_remote, remote_of, work_moves
 from ..document import dataclass
 from ..errors import FINAL, Failure, GateError, PushRefused
 from ..model import RESUMING
-from ..store.git import UPDATE_REFS
 from ..store.git.permissions import private_folder
 from ..store.git.refs import OPEN, RUNS, SESSIONS
-from ..store.remote import RefFate, RefMove, tracking, tracking_base
+from ..store.remote import RefFate, RefMove, tracking_base
 from . import OVERTAKEN, Sides, Synced
 
 if TYPE_CHECKING:
@@ -99,10 +98,7 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
         record = RefMove(OPEN + gate.id, gate.tip, known)
         if known == gate.tip and not extra:
             return Published(gate, remote, pushed=True)
-        moves = [record, *extra]
-        there = {tracking(remote, move.ref): move.old for move in moves if move.old}
-        desk.repo.git.prepare(UPDATE_REFS)  # for the note of what the remote has then
-        fates = push_moves(desk, remote, moves, there)
+        fates = push_moves(desk, remote, [record, *extra])
         if all(fate.ok for fate in fates):
             session = any(move.ref.startswith(SESSIONS) for move in extra)
             told = told_of(fates, gate.id)
@@ -148,12 +144,10 @@ def in_archive(desk: Desk, gate: Gate, remote: str) -> Gate | None:
     return load_archived(desk, gate.id) if gate.id in (*settled.gates, *settled.kept) else None
 
 
-def push_moves(
-    desk: Desk, remote: str, moves: Sequence[RefMove], known: Mapping[str, str] | None = None
-) -> list[RefFate]:
+def push_moves(desk: Desk, remote: str, moves: Sequence[RefMove]) -> list[RefFate]:
     from ..store.remote.push import push
 
-    return push(desk.repo, remote, moves, timeout=desk.network_timeout, known=known)
+    return push(desk.repo, remote, moves, timeout=desk.network_timeout)
 
 
 # This clone and the shared repository, brought together. Never loses a local gate.

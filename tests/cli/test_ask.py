@@ -434,14 +434,14 @@ def test_to_be_told_again_is_to_be_reminded(repo: Clone, cli: Command, word: str
 def test_what_a_question_and_an_answer_ask_of_git(
     bare: Clone, clone_of: Callable[..., Clone], cli: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside the push and what opens the repository: one process each for what is read, written and moved, and one for the note of
-    what the remote has then. Where the pushed branch and the gate stand there is known, or surely not there.
+    """Beside the push and what opens the repository: one process each for what is read, written and moved. Where the branch and the
+    gate stand on the remote is known, or surely nowhere; what is there then, git's push notes by itself.
     """
     ann = clone_of(bare, "ann")
     monkeypatch.chdir(ann.path)
     opening, writing = (
         ("config", "rev-parse"),
-        ("cat-file", "unpack-objects", "update-ref", "update-ref", "push"),
+        ("cat-file", "unpack-objects", "update-ref", "push"),
     )
     begun: list[str] = []
     real = subprocess.Popen

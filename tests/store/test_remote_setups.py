@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import RemoteUnreachable, Usage
-from gitgate.store.remote import RefFate, RefMove, validate_remote
+from gitgate.store.remote import RefFate, RefMove, tracking_base, validate_remote
 from gitgate.store.remote.fetch import fetch, fetch_refs
-from gitgate.store.remote.push import OPTIONS, push
-from support.sharing import OPEN, Place, name, opening, record
+from gitgate.store.remote.push import MOST_REFS, OPTIONS, push
+from support.sharing import NOBODY, OPEN, Place, name, opening, record
 from support.testbed.repositories import Clone, run_git
 
 
@@ -121,6 +121,37 @@ class TestConfiguration:
 
     def test_an_ipv6_address_runs_no_program(self) -> None:
         assert validate_remote("ssh://git@[::1]:22/x.git")
+
+    @pytest.mark.parametrize("how", ["by name", "odd name", "by address", "two addresses", "many"])
+    def test_what_a_push_moved_is_noted(self, near: Place, tmp_path: Path, how: str) -> None:
+        """Made, moved on and deleted; what was refused is not; whatever a fetch noted meanwhile, the next fetch is right again."""
+        ann, remote = near.ann, "origin"
+        if how == "odd name":
+            remote = "a=b.c"
+            ann.git("remote", "add", remote, near.url)
+        elif how == "by address":
+            remote = near.url
+        elif how == "two addresses":
+            other = tmp_path / "copy.git"
+            run_git("clone", "-q", "--bare", str(near.server.path), str(other), cwd=tmp_path)
+            ann.git("remote", "set-url", "--add", "--push", "origin", near.url)
+            ann.git("remote", "set-url", "--add", "--push", "origin", str(other))
+
+        def noted() -> dict[str, str]:
+            base = tracking_base(remote)
+            return {ref.removeprefix(base): oid for ref, oid in ann.refs(base).items()}
+
+        moves = [opening(ann, number) for number in range(MOST_REFS + 1 if how == "many" else 2)]
+        assert all(fate.ok for fate in push(ann.repository, remote, moves))
+        expected = {move.ref.removeprefix("refs/hitl/"): move.new for move in moves}
+        assert noted() == expected
+        then = RefMove(moves[0].ref, record(ann, "gate 0", "answered"), moves[0].new)
+        late = RefMove(moves[1].ref, record(ann, "gate 1", "late"), NOBODY)
+        assert [fate.ok for fate in push(ann.repository, remote, [then, late], atomic=False)] == [True, False]
+        assert noted() == {**expected, f"open/{name(0)}": then.new}
+        assert push(ann.repository, remote, [RefMove(then.ref, None, then.new)])[0].ok
+        del expected[f"open/{name(0)}"]
+        assert noted() == expected
 
     def test_a_tracking_refspec_of_the_users_is_no_trouble(self, near: Place) -> None:
         """Where git updates our notes by itself, a push still ends with them right."""

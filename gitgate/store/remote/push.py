@@ -25,6 +25,7 @@ from . import (
     RefMove,
     Remote,
     gate_of,
+    looks_like_address,
     read_config,
     read_remote,
     tracking,
@@ -63,14 +64,13 @@ def push(
     timeout: float = 60,
     progress: Progress | None = None,
     prompts: bool | None = None,
-    known: Mapping[str, str] | None = None,
 ) -> list[RefFate]:
     """Move refs on `remote`; one fate for each move, in their order.
 
     As many refs go at once as the remote takes (`batches`), unless they are `divided` already; the refs of one gate are
     never split. With `atomic` all moves of one such batch happen or none does. `timeout` is how long the server may be
     silent. Raises when the server cannot be reached or takes nothing at all; once it has taken something, the rest is
-    reported as fates. `known` is what `tracked` gives, where the caller has just read it.
+    reported as fates. What the remote has then is noted here.
     """
     for move in moves:
         validate_move(move)
@@ -80,7 +80,7 @@ def push(
         return []
     place = read_remote(repo, remote)
     sender = Sender(repo, place, atomic=atomic, timeout=timeout, progress=progress, prompts=prompts)
-    known = tracked(repo, remote, moves) if known is None else known
+    known = {} if sender.noted_by_git(moves) else tracked(repo, remote, moves)
     fates: dict[str, RefFate] = {}
     for batch in [moves] if divided else for_remote(repo, remote, moves):
         try:
@@ -90,7 +90,8 @@ def push(
                 raise
             break
         fates |= {fate.ref: fate for fate in told}
-        note_pushed(repo, remote, [move for move in batch if fates[move.ref].ok], known)
+        if not sender.noted_by_git(batch):
+            note_pushed(repo, remote, [move for move in batch if fates[move.ref].ok], known)
     return [fates.get(move.ref, RefFate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
 
 
@@ -147,6 +148,13 @@ class Sender:
             ]
         return fates
 
+    def noted_by_git(self, batch: Sequence[RefMove]) -> bool:
+        """Git's push notes what the remote has then, where it is told of a refspec. It is not where an address stands for a name,
+        nor where they are many: of each git would write a file.
+        """
+        name = self.remote.name
+        return len(batch) <= MOST_REFS and self.remote.targets == (name,) and not looks_like_address(name)
+
     def _by_pattern(self, batch: Sequence[RefMove]) -> tuple[list[str], Sequence[RefMove]]:
         """Refspecs that stand for many moves at once, and the moves that are named one by one.
 
@@ -202,6 +210,9 @@ class Sender:
 
     def _push(self, target: str, batch: Sequence[RefMove]) -> tuple[list[RefFate], GitSpoken]:
         together, each = self._by_pattern(batch)
+        named = {}
+        if self.noted_by_git(batch):
+            named[f"remote.{target}.fetch"] = f"+{HITL}*:{tracking_base(self.remote.name)}*"
         leases = (f"--force-with-lease={move.ref}:{move.old or ''}" for move in each)
         specs = [f"{move.new or ''}:{move.ref}" for move in each]
         said = converse(
@@ -220,6 +231,7 @@ class Sender:
             ],
             timeout=self.timeout,
             prompts=self.prompts,
+            named=named,
             on_line=self.on_line,
         )
         told = parse_results(said)
@@ -281,10 +293,7 @@ def tracked(repo: Repository, remote: str, moves: Iterable[RefMove]) -> dict[str
 
 
 def note_pushed(repo: Repository, remote: str, moves: Sequence[RefMove], known: Mapping[str, str]) -> None:
-    """Note what the remote has now: git itself does so only for refs of a configured refspec.
-
-    A fetch that saw more than we know wins; then the note is left to it.
-    """
+    """Note what the remote has now, all at once. A fetch that saw more than we know wins; then the note is left to it."""
     notes = [
         RefMove(ref, move.new, known.get(ref))
         for move in moves

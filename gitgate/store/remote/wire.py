@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import IO
 
@@ -51,17 +51,19 @@ def terminal() -> bool:
         return False
 
 
-def surroundings(repo: Repository, remote: Remote, *, prompts: bool) -> dict[str, str]:
+def surroundings(
+    repo: Repository, remote: Remote, *, prompts: bool, named: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The environment of a conversation. `named`: settings of a remote; its name may hold `=`, so they cannot go through `-c`."""
     env = dict(repo.git.env)
-    if (
-        remote.mirror
-    ):  # A push mirror: git would refuse refspecs. A name may hold `=`, so it cannot go through `-c`.
-        count = int(env.get("GIT_CONFIG_COUNT") or 0)
-        env |= {
-            "GIT_CONFIG_COUNT": str(count + 1),
-            f"GIT_CONFIG_KEY_{count}": f"remote.{remote.name}.mirror",
-            f"GIT_CONFIG_VALUE_{count}": "false",
-        }
+    settings = dict(named or {})
+    if remote.mirror:  # A push mirror: git would refuse refspecs.
+        settings[f"remote.{remote.name}.mirror"] = "false"
+    first = int(env.get("GIT_CONFIG_COUNT") or 0)
+    for number, (key, value) in enumerate(settings.items(), first):
+        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    if settings:
+        env["GIT_CONFIG_COUNT"] = str(first + len(settings))
     if not prompts:
         env |= {"GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", **batch_ssh(env, remote)}
     return env
@@ -149,6 +151,7 @@ class GitConversation:
         timeout: float,
         longest: float = LONGEST,
         prompts: bool | None = None,
+        named: Mapping[str, str] | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> None:
         look_after(repo)
@@ -163,7 +166,7 @@ class GitConversation:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=repo.git.directory,
-                env=surroundings(repo, remote, prompts=asks),
+                env=surroundings(repo, remote, prompts=asks, named=named),
                 start_new_session=own_session,
             )
         except FileNotFoundError as missing:
@@ -198,11 +201,12 @@ def converse(
     *,
     timeout: float,
     prompts: bool | None = None,
+    named: Mapping[str, str] | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> GitSpoken:
     """A conversation from beginning to end."""
     return GitConversation(
-        repo, remote, config, args, timeout=timeout, prompts=prompts, on_line=on_line
+        repo, remote, config, args, timeout=timeout, prompts=prompts, named=named, on_line=on_line
     ).end()
 
 
