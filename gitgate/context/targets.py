@@ -12,7 +12,7 @@ from ..document import dataclass, replace
 from ..errors import AmbiguousGate, IllegalEvent, UnknownGate
 from ..model.people import parse_trailers
 from ..record import Summary, read_summaries
-from ..store.git.refs import OPEN, RUNS, SESSIONS, WORK
+from ..store.git.refs import DOUBTED, OPEN, RUNS, SESSIONS, WORK
 from ..store.remote import RefMove, choose_remote
 from . import Desk
 
@@ -279,9 +279,30 @@ def only_waiting(desk: Desk, what: str) -> tuple[str, str]:
 
 def summaries(desk: Desk) -> Iterator[Summary]:
     """Every open gate. One whose trailers break the rules still appears, as `broken`."""
+    return as_recorded(desk, summaries_told(desk))
+
+
+def summaries_told(desk: Desk) -> Iterator[Summary]:
+    """The same as their last commits tell it."""
     tips = desk.refs.tips()
     for run in tips.runs():
         yield from read_summaries(run, tips.mark, OPEN)
+
+
+def as_recorded(desk: Desk, told: Iterable[Summary]) -> Iterator[Summary]:
+    """Of commits that are known to tell something else than their record, what the record says, with a mark."""
+    doubted = desk.refs.under(DOUBTED) if desk.refs.may_have(DOUBTED) else {}
+    for one in told:
+        yield one if doubted.get(DOUBTED + one.id) != one.tip else recorded_summary(desk, one)
+
+
+def recorded_summary(desk: Desk, told: Summary) -> Summary:
+    from ..record import DOUBTFUL, message, summary_of
+
+    gate = desk.records.load(told.id, told.tip)
+    last = gate.history[-1]
+    found = summary_of(told.id, told.tip, message(last.name, last.event, gate))
+    return found._replace(title=f"{DOUBTFUL} {found.title}", question=f"{DOUBTFUL} {found.question}")
 
 
 def all_summaries(desk: Desk, *, begin: bool = True) -> list[Summary]:
@@ -291,13 +312,13 @@ def all_summaries(desk: Desk, *, begin: bool = True) -> list[Summary]:
     if pays(how_many(desk.repo.index)):
         from ..store.records.index import read_open
 
-        return read_open(desk.index, desk.refs)
-    found = list(summaries(desk))
+        return list(as_recorded(desk, read_open(desk.index, desk.refs)))
+    found = list(summaries_told(desk))
     if begin and pays(len(found)):
         from ..store.records.index import TIPS, rows_of
 
         desk.index.replace(TIPS, rows_of(desk.index, found))
-    return found
+    return list(as_recorded(desk, found))
 
 
 def how_many(index: Path) -> int:

@@ -57,6 +57,8 @@ class Synced:
     aside: tuple[PutAside, ...] = ()
     pushed: tuple[str, ...] = ()
     archived: tuple[str, ...] = ()
+    doubted: dict[str, str] = field(default_factory=dict)
+    """Gates whose last commit tells lists something else than their record, and what."""
     refused: dict[str, str] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
 

@@ -6,6 +6,7 @@ writes there as well, and here it is only carried.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from ..context import Desk
 from ..context.targets import beside, may_publish_work, work_moves
@@ -14,9 +15,9 @@ from ..gates.recording import reload
 from ..model import RESUMING
 from ..model.gate import Answer, Entry, Gate
 from ..model.people import parse_trailers, split_person
-from ..record import events
+from ..record import contradiction, events
 from ..record.events import reconcile, repeatable
-from ..store.git.refs import ASIDE, LEASES, OPEN, RUNS
+from ..store.git.refs import ASIDE, DOUBTED, LEASES, OPEN, RUNS
 from ..store.records.records import AT_ONCE, MOST_STEPS, NOBODY, Beside, Signature
 from ..store.remote import RefMove
 from ..store.remote.push import push
@@ -39,7 +40,11 @@ def bring_in(
     moves: dict[str, RefMove] = {}
     for gate, tip in at_hand(desk, differing, sides.local):
         try:
-            move = merged(desk, done, gate, sides.local.get(gate), tip, before.get(gate, ""))
+            theirs = desk.records.load(gate, tip)
+            move = merged(desk, done, theirs, sides.local.get(gate), before.get(gate, ""))
+            if move is not None and move.new == tip:
+                why = contradiction(desk.records.objects.read(tip)[1], theirs)
+                done.doubted.update({gate: why} if why else {})
         except GateError as wrong:
             done.broken[gate] = wrong.message
         else:
@@ -47,7 +52,18 @@ def bring_in(
                 moves[gate] = move
     if packing is not None:
         packing.result()
+    mark_doubted(desk, done, sides, moves)
     move_all(desk, done, moves)
+
+
+def mark_doubted(desk: Desk, done: Synced, sides: Sides, moves: Mapping[str, RefMove]) -> None:
+    """Note which commits tell lists something else than their record: a remote without our hook takes them. Lists read those records."""
+    before = desk.refs.under(DOUBTED) if desk.refs.may_have(DOUBTED) else {}
+    marks = [RefMove(DOUBTED + gate, moves[gate].new, before.get(DOUBTED + gate)) for gate in done.doubted]
+    kept = {DOUBTED + gate for gate in sides.theirs if gate not in moves or gate in done.doubted}
+    gone = [RefMove(ref, None, tip) for ref, tip in before.items() if ref not in kept]
+    with suppress(LostRace):  # another command of this clone has just noted the same
+        desk.refs.update([*marks, *gone])
 
 
 def at_hand(
@@ -90,14 +106,12 @@ def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
         done.updated += tuple(gate for gate, move in moves.items() if move.old is not None)
 
 
-def merged(
-    desk: Desk, done: Synced, gate: str, local: str | None, remote: str, before: str
-) -> RefMove | None:
+def merged(desk: Desk, done: Synced, there: Gate, local: str | None, before: str) -> RefMove | None:
     """Where the local ref of a gate has to go, seen what the remote has. A record that breaks the rules raises.
 
     `before` is how the tip began that the remote had until now: a record that does not go on from it was tampered with.
     """
-    theirs = desk.records.load(gate, remote).history
+    gate, remote, theirs = there.id, there.tip, there.history
     if local is None:
         return RefMove(OPEN + gate, remote, None)
     had = (

@@ -114,6 +114,7 @@ def contradiction(payload: bytes, gate: Gate) -> str:
 
 
 BROKEN = "(its record breaks the protocol: git gate verify)"
+DOUBTFUL = "(its last commit says otherwise: git gate verify)"
 FEW = 64  # up to here, compiling the expression would take longer than doing without
 _RANK = {name: str(place) for place, name in enumerate(PRIORITIES)}
 

@@ -7,14 +7,19 @@ from functools import partial
 import pytest
 
 from gitgate.acts import remarks
+from gitgate.context import targets
+from gitgate.context.targets import all_summaries, summaries
 from gitgate.exchange import entering
+from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate
-from gitgate.record import message
+from gitgate.record import DOUBTFUL, Summary, message
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.objects import dump_commit
-from gitgate.store.git.refs import OPEN, Update
+from gitgate.store.git.refs import DOUBTED, OPEN, Update
 from support.deciding import DB, gate_of, say
 from support.resuming import Seat
+from support.testbed.command import Command
+from support.testbed.repositories import Clone
 
 LIES = {
     "another title": (("Hitl-Title: ", "Hitl-Title: not "), "its message says Title: 'not Which database?'"),
@@ -79,3 +84,70 @@ def test_git_shows_the_message_that_the_hook_read(alone: Seat, encoding: str) ->
         tip = objects.write("commit", told)
         assert words in hook_says(alone, gate, tip, None)
         assert bool(words) == bool(hook_says(alone, gate, tip, None))
+
+
+def told_by_list(seat: Seat, gate: Gate) -> Summary:
+    found = [one for one in summaries(seat.desk) if one.id == gate.id]
+    seat.desk.close()
+    assert found == [one for one in all_summaries(seat.desk) if one.id == gate.id]
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lie if lie in ("closed", "another title", "none") else pytest.param(lie, marks=pytest.mark.slow)
+        for lie in LIES
+    ],
+)
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_list_goes_by_the_record(
+    ann: Seat, bob: Seat, bare: Clone, lie: str, indexed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a remote without our hook took the lie: what the record says is shown, with a mark, until an honest event follows."""
+    if indexed:
+        monkeypatch.setattr(targets, "MANY", 1)
+    gate = gate_of(ann, DB)
+    sync(bob.desk)
+    before = told_by_list(bob, gate)
+    said = remarks.comment(ann.desk, gate, "hm", push=False).gate
+    lying = retold(ann, said, *LIES[lie][0])
+    ann.clone.git("push", "-q", "origin", f"{lying}:{OPEN}{gate.id}")
+    heard = sync(bob.desk)
+    assert LIES[lie][1] in heard.doubted[gate.id]
+    shown = told_by_list(bob, gate)
+    assert shown == before._replace(
+        tip=lying,
+        event="commented",
+        title=f"{DOUBTFUL} {before.title}",
+        question=f"{DOUBTFUL} {before.question}",
+    )
+    assert sync(bob.desk).doubted == {}
+    assert told_by_list(bob, gate) == shown
+    after = remarks.comment(bob.desk, bob.now(gate), "aha", push=True).gate
+    assert told_by_list(bob, gate) == before._replace(tip=after.tip, event="commented")
+    sync(ann.desk)
+    assert ann.clone.refs(DOUBTED) == {}
+    for place in (ann.clone, bare):
+        place.git("update-ref", "-d", OPEN + gate.id)
+    gate_of(ann, DB)
+    sync(bob.desk)
+    assert bob.clone.refs(DOUBTED) == {}
+
+
+def test_what_is_typed_goes_by_the_record(ann: Seat, bob: Seat, bare: Clone, cli: Command) -> None:
+    """A gate that waits is not hidden by a commit that calls it closed: it is listed, counted, and answered without its id."""
+    gate = gate_of(ann, DB)
+    lying = retold(ann, gate, "Hitl-State: awaiting", "Hitl-State: resumed")
+    ann.clone.git("push", "-q", "-f", "origin", f"{lying}:{OPEN}{gate.id}")
+    told = cli.quick("sync", cwd=bob.clone.path, code=0)
+    assert f"{gate.id}: its message says State: 'resumed'; the record means 'awaiting'" in told.err
+    assert (
+        "its last commit says otherwise: git gate verify" in cli.quick("list", cwd=bob.clone.path, code=0).out
+    )
+    (listed,) = cli.quick("list", "--json", cwd=bob.clone.path, code=0).json["gates"]
+    assert (listed["id"], listed["state"]) == (gate.id, "awaiting")
+    assert cli.quick(cwd=bob.clone.path).out.startswith("1 waits for you")
+    assert gate.id in cli.quick("verify", cwd=bob.clone.path, code=1).out
+    cli.quick("respond", "-m", "Postgres", "--no-resume", cwd=bob.clone.path, code=0)
+    assert cli.quick("check", gate.id, cwd=bob.clone.path, code=0).out == "Postgres\n"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ...audit import Verified
     from ...context import Desk
+    from ...exchange import Synced
     from ...exchange.syncing import Freshness
     from ...record import Summary
 
@@ -58,6 +59,12 @@ def tell_age(screen: Screen, desk: Desk, known: Freshness | None) -> None:
             screen.warn(f"somebody was first; without effect: {lost}")
         for late in known.heard.late:
             screen.warn(f"kept, and without effect: {late}")
+        tell_doubted(screen, known.heard)
+
+
+def tell_doubted(screen: Screen, done: Synced) -> None:
+    for gate, why in done.doubted.items():
+        screen.warn(f"{gate}: {why}; lists here go by the record: git gate verify")
 
 
 def hand_stalled_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> None:
@@ -123,6 +130,7 @@ def sync_command(screen: Screen, remote: str | None, aside: str | None) -> int:
         screen.warn(f"somebody was first; without effect: {words}")
     for words in done.late:
         screen.warn(f"kept, and without effect: {words}")
+    tell_doubted(screen, done)
     for one in done.aside:
         screen.warn(one.words)
     stuck = [gate for gate, reason in done.refused.items() if "missing necessary objects" in reason]

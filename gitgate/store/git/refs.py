@@ -32,7 +32,9 @@ EVIDENCE = "refs/hitl/evidence/"
 TRACKING = "refs/gitgate/"
 # Records as they were before what a server refuses was taken off them; local, never pushed.
 ASIDE = "refs/gitgate/aside/"
-# The code that each run goes on with; local. `+` is in no remote's folder there.
+# Tips whose message tells lists something else than their record; local. `+` is in no remote's folder there.
+DOUBTED = "refs/gitgate/+doubted/"
+# The code that each run goes on with; local as well.
 CODE_OF_RUNS = "refs/gitgate/+code/"
 
 # What git locks as well, where it deletes refs and where it moves the branch of HEAD.
