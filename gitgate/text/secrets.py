@@ -281,6 +281,8 @@ LEAST_VALUE = 4
 SCRIPTS = frozenset((".sh", ".bash", ".zsh", ".env", ".envrc", ".service", ".http"))
 PROSE = frozenset(("", ".txt", ".md", ".rst", ".adoc", ".log", ".org"))
 HINTS = ("pass", "pwd", "secret", "key", "contrase")
+# Beside the names of other projects' rules.
+MORE_NAMES = ("pass_?phrase",)
 # What follows the word where a name is of something about a secret.
 ABOUT = (
     r"(?i)(?:file|path|dir|folder|name|names|id|ids|field|header|label|hint|prompt|placeholder|type|kind|len|length|min|max|"
@@ -316,6 +318,7 @@ class WordRules(NamedTuple):
     """Names beside which a secret stands, the endings of files that need no quotes, and shapes of tokens."""
 
     named: str
+    element: str
     keyword: str
     unquoted: frozenset[str]
     tokens: tuple[Token, ...]
@@ -330,13 +333,14 @@ def parse_rules(text: str) -> WordRules:
             lines = sections.setdefault(line[1:-1], [])
         elif line and not line.startswith("#"):
             lines.append(line)
-    words = "|".join(sections["keywords"])
+    words = "|".join((*sections["keywords"], *MORE_NAMES))
     tokens = (line.split("\t", 2) for line in sections["tokens"])
     return WordRules(
         named=(
             rf"(?i)(?P<name>(?:{words})[\w-]{{0,40}})[\]'\"]{{0,2}}[ \t]{{0,4}}(?P<how>:=|=>|={{1,3}}|!==?|:)[ \t]{{0,4}}@?"
             r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`]{1,300})(?P=quote)|(?P<bare>[^\s\"'`#;,][^\s\"'`;,]{0,300})[ \t]{0,4}[;,]?[ \t]{0,4}(?:[#;].*)?$)"
         ),
+        element=rf"(?i)<(?:\w{{1,40}}:)?(?P<name>[\w.-]{{0,40}}(?:{words})[\w-]{{0,40}})(?: [^<>]{{0,300}})?>\s{{0,4}}(?P<quoted>[^<>\s]{{1,300}})\s{{0,4}}</",
         keyword=f"(?i){words}",
         unquoted=frozenset(sections["unquoted"]) | SCRIPTS,
         tokens=tuple(Token(kind, hint, pattern) for kind, hint, pattern in tokens),
@@ -350,7 +354,7 @@ def named_secret(text: str, path: str, rules: WordRules) -> str:
         if token.hint in lowered and re.search(token.pattern, text):
             return token.kind
     for line in suspicious_lines(text if len(lowered) == len(text) else lowered, lowered):
-        for match in re.finditer(rules.named, line):
+        for match in (*re.finditer(rules.named, line), *re.finditer(rules.element, line)):
             if is_secret(match, path, rules):
                 return f"a value named {match['name'][:40]}"
     return ""
@@ -364,18 +368,19 @@ def suspicious_lines(text: str, lowered: str) -> Iterator[str]:
             start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
             done = end = len(text) if end < 0 else end
             line = text[start:end]
-            if len(line) <= MOST_LINE and (":" in line or "=" in line):
+            if len(line) <= MOST_LINE and any(mark in line for mark in ":=<"):
                 yield line.rstrip("\r")
 
 
 def is_secret(match: re.Match[str], path: str, rules: WordRules) -> bool:
-    value = match["quoted"] if match["bare"] is None else match["bare"]
+    bare = match.groupdict().get("bare")
+    value = match["quoted"] if bare is None else bare
     if re.search(ABOUT, match["name"]) or is_none(value, rules):
         return False
     if re.search(TRIED_OUT, path):  # A made-up one belongs to a test as much as the rest of it.
         return len(value) >= 20 and is_mixed(value)
     kind = name_ending(path)
-    if match["bare"] is not None:
+    if bare is not None:
         return kind in rules.unquoted or (kind in PROSE and (match["how"] == "=" or is_mixed(value)))
     return is_mixed(value) or not value.istitle()
 

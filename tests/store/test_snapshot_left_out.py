@@ -359,6 +359,50 @@ def test_a_password_beside_its_name_stays(repo: Clone) -> None:
     assert "notes.txt" in files(repo, snap(repo, include=("notes.txt",)).work)
 
 
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_password_far_down_stays(repo: Clone, staged: bool) -> None:
+    """A file is read to its end, whatever stands before; so is one that was staged so and edited since."""
+    long = "some line of text here\n" * 50_000
+    repo.write("notes.txt", f"{long}password = kd93jfKD\n")
+    if staged:
+        repo.git("add", "notes.txt")
+        repo.write("notes.txt", "nothing\n")
+    snapshot = snap(repo)
+    assert left(snapshot) == {"notes.txt": "it seems to hold a secret (a value named password)"}
+    assert files(repo, snapshot.work) == {"README"}
+    assert staged or not holds(repo, "kd93jfKD")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "passphrase = correcthorse2",
+        "<password>hunter22</password>",
+        '<db:password enc="no">hunter22</db:password>',
+        "<proxyPassword> hunter22 </proxyPassword>",
+    ],
+)
+def test_other_ways_to_write_a_password(repo: Clone, line: str) -> None:
+    """In a file that nobody names after secrets."""
+    repo.write("settings.txt", f"one\n{line}\n")
+    assert list(left(snap(repo))) == ["settings.txt"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "<password></password>",
+        "<password>${env.DB}</password>",
+        "<password-policy>strict</password-policy>",
+        "a passphrase: see below",
+    ],
+)
+def test_words_about_a_password_go(repo: Clone, line: str) -> None:
+    """None is written there, or only where it comes from."""
+    repo.write("settings.txt", f"one\n{line}\n")
+    assert left(snap(repo)) == {}
+
+
 def test_rules_of_others_stand_beside_their_licence() -> None:
     """The data says whose it is and what was changed; the licence and the notice go wherever it goes."""
     from gitgate.store import work

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...text.secrets import WordRules
 
 
-READ_FOR_SECRETS = 64 * 1024
+READ_FOR_SECRETS = 16 << 20  # more than a file has that goes without being named
 NESTED = "a repository of its own"
 GATES_OWN = "`.hitl` is kept for gates"
 NOT_A_FILE = "neither a file nor a symbolic link"
@@ -120,7 +120,7 @@ def refuse_new(top: Path, path: bytes, most_bytes: int) -> str | None:
 
 
 def refuse_secret(top: Path, path: bytes) -> str | None:
-    """Why a file that history does not know may be a secret: by its name, or by how it begins."""
+    """Why a file that history does not know may be a secret: by its name, or by what it holds."""
     found = lstat(top, path)
     if found and stat.S_ISLNK(found.st_mode):
         return None  # it carries the name of another file, and nothing of its content
@@ -148,19 +148,19 @@ def _secret_content_reason(top: Path, path: bytes) -> str | None:
     except OSError:
         return UNREADABLE
     try:
-        head = os.read(handle, READ_FOR_SECRETS)
+        content = os.read(handle, min(os.fstat(handle).st_size, READ_FOR_SECRETS))
     except OSError:
         return UNREADABLE
     finally:
         os.close(handle)
-    return secret_text_reason(head, path)
+    return secret_text_reason(content, path)
 
 
-def secret_text_reason(head: bytes, path: bytes) -> str | None:
-    """Why what a file begins with may be a secret. Nothing of the content is repeated: the reason names the kind."""
+def secret_text_reason(content: bytes, path: bytes) -> str | None:
+    """Why what a file holds may be a secret. Nothing of the content is repeated: the reason names the kind."""
     from ...text.secrets import find_secrets, named_secret
 
-    for decoded in _texts(head):
+    for decoded in _texts(content):
         if found := next(iter(find_secrets(decoded)), None):
             return f"it seems to hold a secret ({found.kind})"
         if kind := named_secret(decoded, path.decode("utf-8", "replace"), word_rules()):
@@ -176,12 +176,12 @@ def word_rules() -> WordRules:
     return parse_rules((Path(__file__).parent / "rules" / "detect-secrets.txt").read_text(encoding="utf-8"))
 
 
-def _texts(head: bytes) -> list[str]:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return [head.decode("utf-16", "replace")]
-    if b"\0" in head[:8192]:
+def _texts(content: bytes) -> list[str]:
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return [content.decode("utf-16", "replace")]
+    if b"\0" in content[:8192]:
         return []  # not a text: no shape of a token is looked for
-    return [head.decode("utf-8", "replace")]
+    return [content.decode("utf-8", "replace")]
 
 
 class Parents:
