@@ -11,8 +11,8 @@ from ..context.targets import find_tip, remote_of
 from ..document import dataclass
 from ..errors import GateError, IllegalEvent, UnknownGate
 from ..gates.recording import act
+from ..model import answerer_words
 from ..model.gate import Gate
-from ..model.people import answerer_words
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from ..exchange.syncing import Published, publish
 from ..gates.agency import adapter, stayed
 from ..gates.recording import tell_people
 from ..gates.work import bring_work
+from ..model import UNSIGNED, SignatureMark
 from ..model.gate import Answer, Claim, Gate, Outcome, Remark, SavedSession, Work
-from ..model.people import UNSIGNED, SignatureMark
 from ..questions import Given
 from ..questions.answers import printed, read_answer
 from ..questions.drafts import Draft

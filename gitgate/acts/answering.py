@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from .. import model
 from ..context import Desk
 from ..context.targets import remote_of
 from ..document import dataclass, field, replace
 from ..errors import BadAnswer, Conflict, GateError, IllegalEvent, NotAllowed, PushRefused, Stale
 from ..exchange.syncing import Published, publish
 from ..gates.recording import act, record, reload
-from ..model import ANSWERED, AWAITING, people, refusal, traits
+from ..model import ANSWERED, AWAITING, refusal, split_person, traits
 from ..model.gate import Answer, Edit, Entry, Event, Gate
-from ..model.people import split_person
 from ..policy.permit import Permit, permit, signing, written_at
 from ..policy.ruling import SaidHow, Who
 from ..questions import Given
@@ -129,7 +129,7 @@ def check_amendable(gate: Gate, who: str) -> None:
         )
     if gate.state != ANSWERED or gate.answer is None:
         raise closed_error(gate, "amended")
-    if not people.same(gate.answer.answer.by, who):
+    if not model.same_person(gate.answer.answer.by, who):
         raise NotAllowed(
             f"the answer is {split_person(gate.answer.answer.by) or 'nobody'}'s; only its author amends it"
         )

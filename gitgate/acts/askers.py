@@ -12,9 +12,8 @@ from .. import context
 from ..context import Desk, Process, above
 from ..document import dataclass
 from ..gates.work import followed
-from ..model import is_id
+from ..model import is_id, is_robot, login_of
 from ..model.gate import Gate, SavedSession
-from ..model.people import is_robot, login_of
 from ..questions.drafts import Draft
 from ..store.git.refs import OPEN, RUNS
 

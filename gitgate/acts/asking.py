@@ -14,6 +14,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from .. import model
 from .. import text as times
 from ..context import Desk
 from ..context.machine import host_name
@@ -23,7 +24,7 @@ from ..errors import LostRace, NotAllowed, Usage
 from ..exchange.syncing import Published, publish
 from ..gates.recording import act, check_names, tell_people
 from ..gates.work import FOLLOWED, on_its_branch, tie_commits
-from ..model import ON_TIMEOUT, gate_id, is_id, no_word, people
+from ..model import ON_TIMEOUT, gate_id, is_id, no_word
 from ..model.gate import Asker, Gate, Opened, Question, SavedSession, Session, Talk, Work
 from ..policy import load_book
 from ..questions.drafts import Draft, check_context
@@ -356,7 +357,7 @@ def held_by_key(desk: Desk, key: str | None, key_for: int | None = None) -> Gate
     opened = desk.refs.get(key_ref(key))
     if opened is None:
         return None
-    said = people.parse_trailers(desk.records.commit(opened).message) or {}
+    said = model.parse_trailers(desk.records.commit(opened).message) or {}
     name = said.get("Gate", "")
     tip = desk.refs.get(OPEN + name) if name else None
     loaded = act(desk, desk.records.load(name, tip)) if tip else archived_gate(desk, name)

@@ -22,7 +22,7 @@ from ..document import dataclass, may_have, replace
 from ..errors import Conflict, GateError, NotAllowed, Usage
 from ..exchange.syncing import publish
 from ..gates.agency import is_agent, starts_by_itself
-from ..model import AWAITING, WITHDRAWN, people
+from ..model import AWAITING, WITHDRAWN
 from ..model.gate import Gate, SessionRef
 from ..questions.calls import Call, CallRule, call_of, config_of, digest_of_call, parse_rules, questions_of
 from ..questions.drafts import Draft
@@ -86,7 +86,7 @@ def gate_of_key(desk: Desk, key: str) -> Gate | None:
     opened = desk.refs.get(key_ref(key))
     if opened is None:
         return None
-    said = people.parse_trailers(desk.records.commit(opened).message) or {}
+    said = model.parse_trailers(desk.records.commit(opened).message) or {}
     return any_gate(desk, said.get("Gate", ""))
 
 

@@ -15,8 +15,8 @@ from ..context.targets import remote_of, summaries
 from ..errors import GateError
 from ..gates import Filter, list_gates
 from ..gates.recording import act
+from ..model import UNSIGNED
 from ..model.gate import Answer, Claim, Gate, Opened
-from ..model.people import UNSIGNED
 from ..record import Summary
 from ..store.git.refs import OPEN
 from ..text import one_line

@@ -15,9 +15,8 @@ from ..context.machine import host_name
 from ..context.targets import remote_of
 from ..document import nearest
 from ..errors import AmbiguousGate, BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
-from ..model import people
+from ..model import address
 from ..model.gate import Answer, Entry, Gate, Work
-from ..model.people import address
 from ..policy import signers_of
 from ..questions.types import type_of
 from ..record.events import stages
@@ -316,7 +315,7 @@ def broken_at(gate: str, tip: str, broken: GateError) -> Problem:
 def branch_said(desk: Desk, tip: str) -> str | None:
     """The branch in the tip's trailers, for a record that says it nowhere else; None when not even they are there."""
     try:
-        said = people.parse_trailers(desk.records.commit(tip).message)
+        said = model.parse_trailers(desk.records.commit(tip).message)
     except GateError:
         return None
     return None if said is None else said.get("Branch", "")
@@ -385,9 +384,7 @@ def check_resolved(done: Verified, gate: Gate) -> None:
         "expired": "nobody answered it in time",
     }
     if gate.state in reasons:
-        done.wrong(
-            gate.id, gate.tip, "branch", f"{reasons[gate.state]}: {people.one_line(gate.opened.title)}"
-        )
+        done.wrong(gate.id, gate.tip, "branch", f"{reasons[gate.state]}: {model.one_line(gate.opened.title)}")
 
 
 def check_twice(done: Verified, gate: str, tip: str, archived: str) -> None:

@@ -21,9 +21,8 @@ from shlex import quote
 from ..context import Desk
 from ..document import dataclass, field, replace
 from ..errors import BrokenRecord, Failure, GateError, Usage
-from ..model import AWAITING, is_id
+from ..model import AWAITING, SignatureMark, is_id
 from ..model.gate import Gate
-from ..model.people import SignatureMark
 from ..record.runs import Run
 from ..store.git.refs import OPEN, RUNS
 from . import Verified

@@ -19,9 +19,8 @@ from shlex import quote
 from ..context import Desk
 from ..document import dataclass, replace
 from ..errors import Failure, GateError, Usage
-from ..model import is_id
+from ..model import UNSIGNED, VERIFIED, SignatureMark, is_id, trailer_values
 from ..model.gate import Gate, Outcome
-from ..model.people import UNSIGNED, VERIFIED, SignatureMark, trailer_values
 from ..questions.answers import printed
 from ..store.git import Started, failure
 from ..store.git.refs import OPEN

@@ -17,8 +17,9 @@ from hashlib import sha256
 from pathlib import Path
 from textwrap import wrap
 
+from .. import model
 from ..errors import BrokenRecord
-from ..model import lease, people
+from ..model import lease
 from ..model.gate import Answer, Gate, Remark, Session
 from ..store.git.objects import Commit
 from ..store.git.permissions import private_folder
@@ -86,7 +87,7 @@ def signed_text(gate: str, parent: str, tree: str, following: str) -> bytes:
 
 def message_of(gate: str, agent: str, proof: str = "", following: str = "") -> str:
     """The message of a session's commit; its signature stands between the subject and what lists read."""
-    said = people.trailer_message(
+    said = model.trailer_message(
         f"session of gate {gate}", [("Gate", gate), ("Agent", agent), ("Next", following)]
     )
     subject, _, rest = said.partition("\n\n")
@@ -156,7 +157,7 @@ def against_chain(gate: Gate, session: Session, saved: list[tuple[str, Commit]])
 def proof_in(message: str) -> tuple[bytes, str]:
     """The signature and the next key; empty where a message has none."""
     parts = message.rstrip("\n").split("\n\n")
-    following = (people.parse_trailers(message) or {}).get("Next", "")
+    following = (model.parse_trailers(message) or {}).get("Next", "")
     if len(parts) != 3 or not KEY.fullmatch(following):
         return b"", ""
     try:

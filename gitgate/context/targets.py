@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from .. import model
 from ..document import dataclass, replace
 from ..errors import AmbiguousGate, IllegalEvent, UnknownGate
-from ..model.people import parse_trailers
+from ..model import parse_trailers
 from ..record import Summary, read_summaries
 from ..store.git.refs import DOUBTED, OPEN, RUNS, SESSIONS, WORK
 from ..store.remote import RefMove, choose_remote

@@ -12,9 +12,8 @@ from ..context import Desk
 from ..context.targets import beside, may_publish_work, work_moves
 from ..errors import FINAL, BrokenRecord, Failure, GateError, IllegalEvent, LostRace
 from ..gates.recording import reload
-from ..model import RESUMING
+from ..model import RESUMING, parse_trailers, split_person
 from ..model.gate import Answer, Entry, Gate
-from ..model.people import parse_trailers, split_person
 from ..record import contradiction, events
 from ..record.events import reconcile, repeatable
 from ..store.git.refs import ASIDE, DOUBTED, LEASES, OPEN, RUNS

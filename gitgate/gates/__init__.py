@@ -9,8 +9,7 @@ from ..context import Desk
 from ..context.targets import all_summaries, pays
 from ..document import dataclass
 from ..errors import GateError
-from ..model import run_status
-from ..model.people import same
+from ..model import run_status, same_person
 from ..record import Summary, by_pressure, summary_of
 from ..store.git.refs import LEASES, OPEN, RUNS
 
@@ -84,7 +83,7 @@ def runs_here(desk: Desk) -> list[Mapping[str, str]]:
     """Of each run of a flow in this clone what its last event's message says, and `At`, when that was."""
     if not desk.refs.beginning(RUNS):
         return []
-    from ..model.people import parse_trailers
+    from ..model import parse_trailers
 
     form = "--format=%(refname)%00%(committerdate:unix)%00%(contents)%00"
     parts = desk.repo.git.out("for-each-ref", form, RUNS).decode("utf-8", "replace").split("\0")
@@ -143,7 +142,7 @@ def missing_beside(desk: Desk, summary: Summary, me: str) -> int:
         gate = desk.records.load(summary.id, summary.tip)
     except GateError:
         return 0  # it is broken, and they have to see it
-    if gate.state != "awaiting" or not any(same(vote.answer.by, me) for vote in gate.votes):
+    if gate.state != "awaiting" or not any(same_person(vote.answer.by, me) for vote in gate.votes):
         return 0
     return gate.opened.quorum - max(map(len, gate.tally.alike.values()), default=0)
 

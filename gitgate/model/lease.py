@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator
 from hashlib import sha256
 
+from .. import model
 from ..document import dataclass
-from . import people
 
 LINKS = 512
 """How many renewals one chain is for; the last of them names the end of the next chain."""
@@ -57,7 +57,7 @@ class Link:
 
 def lease_message(lease: Lease) -> str:
     """The message of the lease's commit."""
-    return people.trailer_message(
+    return model.trailer_message(
         f"{lease.runner} on {lease.host or 'an unnamed host'} acts on gate {lease.gate}",
         [
             ("Gate", lease.gate),
@@ -77,7 +77,7 @@ def lease_message(lease: Lease) -> str:
 
 def parse_lease(message: str) -> Lease | None:
     """The lease that a commit's message holds, or None when it is not one of ours."""
-    said = people.parse_trailers(message) or {}
+    said = model.parse_trailers(message) or {}
     term, beat = said.get("Term", ""), said.get("Beat", "")
     numbered = all(re.fullmatch("[0-9]{1,9}", number) for number in (term, beat))
     told = [said[name] for name in ("Reveal", "Anchor") if said.get(name)]

@@ -10,9 +10,8 @@ from .. import text
 from ..context import Desk
 from ..document import dataclass, replace
 from ..errors import GateError, GitFailed, NotAllowed, Usage
-from ..model import ANSWERED
+from ..model import ANSWERED, address, has_address, same_person
 from ..model.gate import Answer, Counted, Entry, Gate, Opened, Work
-from ..model.people import address, has_address, same
 from ..questions.types import type_of
 from ..record import Summary
 from ..record.events import fold, knew
@@ -334,7 +333,7 @@ def permit_change(desk: Desk, gate: Gate, by: str) -> Permit:
     if not rule and not ruling.needs_names(terms):
         return Permit(wanted)
     who = Who(by if has_address(by) else gate.opened.asked.by)
-    if not same(who.by, gate.opened.asked.by):
+    if not same_person(who.by, gate.opened.asked.by):
         return permit(desk, gate, who, SaidHow(desk.now), sign=None)
     return signed_as(desk, book, gate, who, rule) if rule else Permit(wanted)
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .. import text
+from .. import model, text
 from ..context import Desk
 from ..document import dataclass
 from ..errors import GateError
-from ..model import people
+from ..model import INVALID, UNVERIFIED, VERIFIED, SignatureMark, address
 from ..model.gate import PROGRAMS, Answer, Entry, Gate, Opened
-from ..model.people import INVALID, UNVERIFIED, VERIFIED, SignatureMark, address
 from ..questions.types import type_of
 from ..store.git.signatures import BAD, GOOD, Verdict, load_verdicts
 from ..text import shell
@@ -217,7 +216,7 @@ def seconds_between(start: str, end: str) -> float:
 
 def rule_on_recorded(policies: Sequence[Policy], case: RulingCase, who: Who, said: SaidHow) -> Ruling:
     """The same of words that are recorded: in a name without an address they are nobody's."""
-    if policies and not people.has_address(who.by):
+    if policies and not model.has_address(who.by):
         return Ruling(False, "by", f"it is by {who.by!r}, without an address, and so by nobody")
     return rule_on(policies, case, who, said)
 
@@ -246,12 +245,12 @@ def matches(person: Person, who: Who) -> bool:
     """Whether this is that person. A signature counts more than a login, and a login more than a name that is only said."""
     if who.key:
         listed = who.key in person.keys
-        return listed or (not person.keys and people.address(who.signer) in person.emails)
+        return listed or (not person.keys and model.address(who.signer) in person.emails)
     if who.login:
         return who.login.casefold() in person.logins or (
             not person.logins and who.login.casefold() in person.emails
         )
-    return people.address(who.by) in person.emails
+    return model.address(who.by) in person.emails
 
 
 def among(policies: Sequence[Policy], listed: Sequence[Person], who: Who) -> bool:
@@ -271,8 +270,8 @@ def known_as(policies: Sequence[Policy], who: Who) -> list[Person]:
 
 def is_named(policies: Sequence[Policy], who: Who) -> bool:
     """Whether a signature or a login stands behind the name that an answer bears."""
-    address = people.address(who.by)
-    if who.key and address == people.address(who.signer):
+    address = model.address(who.by)
+    if who.key and address == model.address(who.signer):
         return True
     if who.login and address == who.login.casefold():
         return True
@@ -307,8 +306,8 @@ def against_requester(policies: Sequence[Policy], who: Who, case: RulingCase) ->
         return "whose agent asked may not answer"
     if not (asking.addresses or asking.logins) or said.told_apart(asking):
         return ""
-    asker = ", ".join(f"@{login}" for login in case.logins) or people.address(case.requester)
-    speaker = f"@{who.login}" if who.login else people.address(who.signer or who.by) or "nobody"
+    asker = ", ".join(f"@{login}" for login in case.logins) or model.address(case.requester)
+    speaker = f"@{who.login}" if who.login else model.address(who.signer or who.by) or "nobody"
     return (
         f"whose agent asked may not answer, and nothing says that {speaker} is not {asker}: "
         "list both, with address and login, under `people`"
@@ -321,8 +320,8 @@ def known_names(
     """What is said of somebody, and what the policy knows of whoever that is. A forge's own addresses are logins; programs,
     which are nobody's word, have none.
     """
-    addresses = {people.address(one) for one in by if one}
-    told = set() if logins else {people.login_of(one) for one in by}
+    addresses = {model.address(one) for one in by if one}
+    told = set() if logins else {model.login_of(one) for one in by}
     found = {login.casefold() for login in (*logins, *told) if login}
     listed = [
         person
@@ -330,15 +329,15 @@ def known_names(
         for person in policy.people
         if person in known or person.emails & addresses or person.logins & found
     ]
-    addresses = {one for one in addresses if not people.login_of(one)}.union(*(p.emails for p in listed))
-    found = {login for login in found if not login.endswith(people.ROBOT)}.union(*(p.logins for p in listed))
+    addresses = {one for one in addresses if not model.login_of(one)}.union(*(p.emails for p in listed))
+    found = {login for login in found if not login.endswith(model.ROBOT)}.union(*(p.logins for p in listed))
     return KnownNames(frozenset(addresses), frozenset(found))
 
 
 def is_meant(policies: Sequence[Policy], word: str, who: Who) -> bool:
     """Whether the one that a question is for is this person: by name, address, `@login`, or a group of the policy."""
     plain = word.strip().lstrip("@").casefold()
-    address = people.address(who.by)
+    address = model.address(who.by)
     known = {address, address.partition("@")[0], who.login.casefold()}
     if not who.key and not who.login:
         known.add(who.by.partition(" <")[0].casefold())

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..document import NamedTuple
 from ..errors import BrokenRecord
-from ..model import PRIORITIES, STATES, traits
-from ..model.people import misread, parse_trailers, trailer_message
+from ..model import PRIORITIES, STATES, misread, parse_trailers, trailer_message, traits
 from ..text import counted
 
 if TYPE_CHECKING:

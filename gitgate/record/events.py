@@ -25,7 +25,7 @@ from ..document import (
     texts,
 )
 from ..errors import BadDocument, BrokenRecord, IllegalEvent
-from ..model import AWAITING, OUTCOMES, PRIORITIES, VERDICTS, people, traits
+from ..model import AWAITING, OUTCOMES, PRIORITIES, VERDICTS, split_person, traits
 from ..model.gate import (
     Answer,
     Claim,
@@ -40,7 +40,6 @@ from ..model.gate import (
     Tally,
     Value,
 )
-from ..model.people import split_person
 from ..questions.answers import misfit
 from ..questions.file import parse_opened, plain_opened
 
@@ -400,7 +399,7 @@ def said_meanwhile(gate: Gate, entry: Entry, by: str) -> Counted | None:
 
 def own_vote(gate: Gate, by: str) -> Counted | None:
     """What somebody voted last; nobody's votes are not one person's."""
-    return gate.tally.votes.get(people.address(by))
+    return gate.tally.votes.get(model.address(by))
 
 
 def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
@@ -410,12 +409,12 @@ def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
     """
     if len(entry.parents) < 2 or not edit.by:
         return False
-    mine, changed = people.address(edit.by), changed_terms(edit)
+    mine, changed = model.address(edit.by), changed_terms(edit)
     for known in reversed(gate.history):
         if known.commit == entry.fork:
             break
         other = known.event
-        if known.name != "edited" or not isinstance(other, Edit) or people.address(other.by) != mine:
+        if known.name != "edited" or not isinstance(other, Edit) or model.address(other.by) != mine:
             continue
         if not changed_terms(other) & changed:
             continue
@@ -475,7 +474,7 @@ def decisive(gate: Gate, answer: Answer) -> bool:
     who = alike.get(same_values(answer.values), frozenset())
     if refusing:
         who |= alike.get("rejected", frozenset())
-    return len(who | {people.address(answer.by)}) >= enough
+    return len(who | {model.address(answer.by)}) >= enough
 
 
 def same_values(value: object) -> object:
@@ -494,7 +493,7 @@ def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:
     vote = counted_entry(entry, answer)
     if name == "late":
         return replace(gate, late=(*gate.late, vote))
-    mine = people.address(answer.by)
+    mine = model.address(answer.by)
     before = own_vote(gate, answer.by)
     others = gate.votes if before is None else tuple(one for one in gate.votes if one is not before)
     alike = dict(gate.tally.alike)
@@ -631,7 +630,7 @@ def said_elsewhere(gate: Gate, said: Answer) -> Answer | None:
     """What the author of a late answer had said already, where that is why it is late."""
     if gate.state != AWAITING:
         return None
-    return next((vote.answer for vote in gate.votes if people.same(vote.answer.by, said.by)), None)
+    return next((vote.answer for vote in gate.votes if model.same_person(vote.answer.by, said.by)), None)
 
 
 def why_late(gate: Gate, said: Answer) -> str:

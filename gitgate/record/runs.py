@@ -15,9 +15,8 @@ from typing import Any
 from .. import model
 from ..document import OID, dataclass, field, field_of
 from ..errors import BadDocument, BrokenRecord, IllegalEvent
-from ..model import file_name, gate_id
+from ..model import file_name, gate_id, trailer_message
 from ..model.gate import Claim, Entry
-from ..model.people import trailer_message
 from .events import parse_claim, plain_event
 
 VERSION = 1

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from ..model import traits
+from ..model import UNSIGNED, SignatureMark, traits
 from ..model.gate import Answer, Counted, Gate, Opened, Outcome, Question, Remark
-from ..model.people import UNSIGNED, SignatureMark
 from ..questions.answers import value_words
 from ..questions.file import told_fields
 from ..questions.types import plain_word, type_of

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..document import names_of
 from ..errors import Usage
+from ..model import UNSIGNED, VERIFIED, SignatureMark
 from ..model.gate import (
     PROPOSED,
     Answer,
@@ -24,7 +25,6 @@ from ..model.gate import (
     Talk,
     Work,
 )
-from ..model.people import UNSIGNED, VERIFIED, SignatureMark
 from ..questions.file import RECORDED
 from ..questions.types import TYPES
 from ..text import format_duration, indent, neutral, one_line, parse_time, wrap

@@ -24,9 +24,8 @@ from ..exchange.syncing import Published
 from ..gates import agency
 from ..gates.recording import reload
 from ..gates.work import bring_work, worktrees
-from ..model import ANSWERED, AWAITING
+from ..model import ANSWERED, AWAITING, split_person
 from ..model.gate import Answer, Gate, Question, Remark, SavedSession, SessionRef
-from ..model.people import split_person
 from ..questions.answers import value_words
 from ..store.git import commits
 from ..store.git.permissions import locked, private_folder

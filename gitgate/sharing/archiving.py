@@ -11,8 +11,8 @@ from ..context.targets import may_publish_work, remote_of, summaries
 from ..errors import GateError
 from ..gates import runs_here, settled_summary
 from ..gates.history import prune_archived
+from ..model import parse_trailers
 from ..model.gate import Gate
-from ..model.people import parse_trailers
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records import closing
 from ..store.records.records import NOBODY, Signature

@@ -13,11 +13,10 @@ from __future__ import annotations
 from ..errors import BrokenRecord
 from ..exchange.entering import Push, fresh
 from ..gates.leases import age_of, chain_of, parents_of, position, proven, read_lease, sightings, term_of
-from ..model import RESUMING, STOPPING
+from ..model import RESUMING, STOPPING, misread
 from ..model import lease as leases
 from ..model.gate import Claim, Entry, Gate, Leased, Outcome
 from ..model.lease import Lease, Link
-from ..model.people import misread
 from ..record.runs import (
     BY_ANYBODY,
     LETS_GO,

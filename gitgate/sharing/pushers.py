@@ -13,9 +13,8 @@ from ..context import Desk
 from ..document import dataclass, field
 from ..errors import FINAL
 from ..exchange import entering
-from ..model import traits
+from ..model import has_address, same_person, traits
 from ..model.gate import Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Remark
-from ..model.people import has_address, same
 from ..policy import Book, Person, ruling
 from ..policy.permit import alike, case, default_ruling, enough_people, said_by, verdict_on
 from ..policy.ruling import Ruling, RulingCase, SaidHow, Who
@@ -181,7 +180,7 @@ class Doorkeeper:
         if entry.name == "stopped" and not has_address(by):
             return f"it is by {by!r}, without an address, and so by nobody"
         name = by if has_address(by) else requester
-        asker = same(name, requester)
+        asker = same_person(name, requester)
         if asker and self.is_theirs(requester):
             return ""
         who, why = self.speaker(gate, entry, name)

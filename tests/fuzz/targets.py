@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from gitgate import model
 from gitgate.agents import claude, copilot, gemini, opencode
 from gitgate.agents.agent import clean_lines
 from gitgate.agents.claude import transcript
 from gitgate.document import codec
 from gitgate.errors import GateError
 from gitgate.exchange import entering
-from gitgate.model import lease, people
+from gitgate.model import lease
 from gitgate.model.gate import Answer, Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.policy import parse_policy, ruling
 from gitgate.questions import Given, answers, calls, drafts, forms, signals, unique
@@ -170,9 +171,9 @@ def record(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     lease.parse_lease(text)
     work.parse_aside(text)
-    said = {key: value for key, value in (people.parse_trailers(text) or {}).items() if value.split()}
+    said = {key: value for key, value in (model.parse_trailers(text) or {}).items() if value.split()}
     if said:
-        again = people.parse_trailers(people.trailer_message("x", list(said.items())))
+        again = model.parse_trailers(model.trailer_message("x", list(said.items())))
         if again is None or any(said[key].split() != value.split() for key, value in again.items()):
             raise AssertionError(f"{said!r} became {again!r}")
     for width in (20, 32):

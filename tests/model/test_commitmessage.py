@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.model.people import with_trailers
+from gitgate.model import with_trailers
 
 WANTED = (("Gate", "7k2fabcdef"), ("Decided-by", "Ada <ada@example.org>"))
 ADDED = "Gate: 7k2fabcdef\nDecided-by: Ada <ada@example.org>\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.model.people import address, same
+from gitgate.model import address, same_person
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ from gitgate.model.people import address, same
 )
 def test_who_is_the_same(one: str, other: str, alike: bool) -> None:
     """Nobody is nobody, not even the same nobody."""
-    assert same(one, other) is alike
-    assert same(other, one) is alike
+    assert same_person(one, other) is alike
+    assert same_person(other, one) is alike
 
 
 def test_an_address_is_the_last_in_brackets() -> None:

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate import record
-from gitgate.model import people
+from gitgate import model, record
+from gitgate.model import MOST_BYTES, one_line, parse_trailers, trailer_message
 from gitgate.model.gate import Remark
-from gitgate.model.people import MOST_BYTES, one_line, parse_trailers, trailer_message
 from support.histories import ADA, DUE, LATER, History, opened
 
 HEAD = "subject\n\n"
@@ -130,14 +129,14 @@ def test_a_message_says_what_a_list_shows() -> None:
 )
 def test_no_trailer_is_missed(message: str, values: list[str]) -> None:
     """Whatever git has put beside it: the record decides what a line is worth."""
-    assert people.trailer_values(message, "Gate") == values
+    assert model.trailer_values(message, "Gate") == values
 
 
 def test_a_line_of_blanks_is_read_at_once() -> None:
     """Whoever writes a commit's message cannot make a reader search for long."""
     blanks = " " * 200_000
     begun = time.process_time()
-    assert people.trailer_values(f"x\n\n{blanks}x\nGate: {blanks}a\n{blanks}Gate: b", "Gate") == ["a", "b"]
+    assert model.trailer_values(f"x\n\n{blanks}x\nGate: {blanks}a\n{blanks}Gate: b", "Gate") == ["a", "b"]
     assert time.process_time() - begun < 5
 
 
@@ -157,4 +156,4 @@ def test_who_said_something_is_in_the_subject() -> None:
         == "stopped by Ada: no more"
     )
     assert record.subject("claimed", Remark(LATER), gate.gate.opened) == "claimed by coder"
-    assert people.trailer_message("", []).startswith("gate\n\n")
+    assert model.trailer_message("", []).startswith("gate\n\n")

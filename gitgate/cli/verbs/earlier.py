@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...context import Desk
     from ...gates.history import Figures, Statistics
     from ...gates.searching import FoundDecision, SearchTerms
-    from ...model.people import SignatureMark
+    from ...model import SignatureMark
 
 # What was decided before: `git gate why` by the lines that came of it, `git gate search` by its words.
 
@@ -99,7 +99,7 @@ def decided_words(one: Origin, now: float) -> str:
 
 def by_words(by: str | None, mark: SignatureMark | None, *, confirmed: bool) -> str:
     """Whose answer it is, and what their signature is worth, as a gate's own page says it."""
-    from ...model.people import answerer_words
+    from ...model import answerer_words
     from ...text import one_line
 
     worth = f" ({one_line(mark.words)})" if by and mark is not None else ""
@@ -199,7 +199,7 @@ def found_lines(
 ) -> Iterator[str]:
     """The question, what was decided, and the lines where the words stand besides."""
     from ...gates.searching import passages
-    from ...model.people import UNSIGNED
+    from ...model import UNSIGNED
     from ...questions.answers import printed
     from ...render import STATE_CELLS, STATE_COLORS, age, paint
     from ...text import clip, one_line

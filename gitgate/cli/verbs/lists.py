@@ -10,8 +10,7 @@ import click
 
 from ...document import replace
 from ...errors import GateError, Usage
-from ...model import STATES
-from ...model.people import UNSIGNED
+from ...model import STATES, UNSIGNED
 from ...render import due, is_beginning, table
 from ...text import counted
 from ..terminal import Screen, verb

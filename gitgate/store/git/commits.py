@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from ...document import NamedTuple
 from ...errors import GitFailed, LostRace
-from ...model.people import with_trailers
+from ...model import with_trailers
 from ..work.restore import as_environment, plain_drivers
 from . import Git, Repository
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...document import NamedTuple, dataclass, field, replace
 from ...errors import BrokenRecord
-from ...model import is_id
-from ...model.people import misread
+from ...model import is_id, misread
 from ...text import counted
 from ..git import Repository
 from ..git.objects import (

@@ -17,8 +17,8 @@ from ...context import Desk
 from ...context.targets import remote_of
 from ...errors import BadAnswer, Conflict, Failure, NotAllowed, Stale, UnknownGate, Usage
 from ...gates.recording import judged_at
+from ...model import as_account
 from ...model.gate import Answer, Gate
-from ...model.people import as_account
 from . import Near, ReplySaid, parse_reply, read_reply, word_reply
 from . import words as telling
 from .hosts import NO_REPLY, Author, Comment, Forge, Thread, nobodys

@@ -16,8 +16,8 @@ from ...context import Desk
 from ...context.targets import remote_of, summaries
 from ...errors import GateError
 from ...gates.work import diff_of
+from ...model import is_robot
 from ...model.gate import Gate, Outcome
-from ...model.people import is_robot
 from ...record import Summary, message, summary_of
 from ...resumption import Course
 from ...sharing.branches import Pushed, tip_there

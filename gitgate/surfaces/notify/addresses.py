@@ -20,9 +20,8 @@ from ...document import Field, may_have
 from ...errors import BadDocument, GateError
 from ...gates.recording import NAMED, usual_name
 from ...gates.work import diff_of
-from ...model import AWAITING, FAILED, PRIORITIES, run_status
+from ...model import AWAITING, FAILED, PRIORITIES, run_status, split_person
 from ...model.gate import Gate, Outcome
-from ...model.people import split_person
 from ...policy import Book, protected_refs
 from ...policy.permit import explain
 from ...policy.ruling import Who

@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 from ....context import Desk
 from ....errors import GateError, Usage
-from ....model import is_id
-from ....model.people import as_account
+from ....model import as_account, is_id
 from .. import may_answer, word_of
 from .web import ForgeFailed
 
