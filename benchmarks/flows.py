@@ -9,7 +9,7 @@ from pathlib import Path
 from gitgate.context import open_desk
 from gitgate.flows.journal import begin_run, journals
 from gitgate.store.git.refs import RUNS
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from gitgate.store.remote import RefMove
 
 from . import scenes

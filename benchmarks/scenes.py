@@ -26,7 +26,7 @@ from gitgate.model.gate import (
 )
 from gitgate.record import events, message
 from gitgate.record.events import apply, begin
-from gitgate.store.records.records import Beside, Signature
+from gitgate.store.records import Beside, Signature
 from gitgate.text import format_time
 
 from .measure import run

@@ -32,7 +32,7 @@ from .resumption.calls import hand_out
 from .resumption.pool import Pool, WatchedRepository
 from .resumption.run import Resumed, log_of
 from .runners.celery import EXPIRES, QUEUE, SWEEP, TASK, QueueRunner, is_served, make_app, read_addresses
-from .store.git.permissions import private_folder
+from .store import private_folder
 
 SWEEP_EVERY = 60.0
 

@@ -26,7 +26,7 @@ from ..model.gate import Answer, Claim, Gate, Outcome, Remark, SavedSession, Wor
 from ..questions import Given
 from ..questions.answers import printed, read_answer
 from ..questions.drafts import Draft
-from ..store.records.records import NOBODY, Signature
+from ..store.records import NOBODY, Signature
 from . import find_anywhere, find_gate
 from .asking import Asked, AskWishes, check_draft, check_enclosed, moves, opened_by, with_nonce
 

@@ -32,7 +32,7 @@ from ..questions.file import ASKED, MOST_BYTES, check_name
 from ..questions.types import type_of
 from ..record import events
 from ..store.git.refs import OPEN, SESSIONS, WORK
-from ..store.records.records import NOBODY, Signature
+from ..store.records import NOBODY, Signature
 from ..store.remote import RefMove
 from ..text import one_line
 from .askers import (

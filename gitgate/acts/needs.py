@@ -28,7 +28,7 @@ from ..questions.calls import Call, CallRule, call_of, config_of, digest_of_call
 from ..questions.drafts import Draft
 from ..questions.signals import Need, draft_of, find_need, last_object, plain_draft, read_need
 from ..questions.types import type_of
-from ..store.git.permissions import private_folder
+from ..store import private_folder
 from ..store.git.refs import OPEN
 from ..text import one_line
 from ..text.secrets import redact, secret_values

@@ -21,10 +21,10 @@ from ..exchange.syncing import push_moves
 from ..gates.agency import adapter, stayed
 from ..model import is_id
 from ..model.gate import Answer, Conversation, Gate, Remark, SavedSession, SessionRef
+from ..store import private_folder
 from ..store.git.objects import FOLDER, REGULAR
-from ..store.git.permissions import private_folder
 from ..store.git.refs import SESSIONS
-from ..store.records.records import NOBODY, Signature
+from ..store.records import NOBODY, Signature
 from ..store.remote import RefMove
 from ..store.work import path_of, printable
 

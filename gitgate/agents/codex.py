@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..document import replace
 from ..model.gate import SavedSession, SessionRef
-from ..store.git.permissions import private_folder, write_private
+from ..store import private_folder, write_private
 from .agent import (
     SESSION_MOST,
     Agent,

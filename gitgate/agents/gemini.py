@@ -14,7 +14,7 @@ from typing import Any
 
 from ..document import replace
 from ..model.gate import SavedSession, SessionRef
-from ..store.git.permissions import private_folder, write_private
+from ..store import private_folder, write_private
 from .agent import (
     SESSION_ID,
     SESSION_MOST,

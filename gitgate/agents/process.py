@@ -24,7 +24,7 @@ from typing import Any
 
 from ..document import dataclass, field
 from ..errors import Conflict, Failure
-from ..store.git.permissions import write_private
+from ..store import write_private
 from . import keeper
 from .agent import Finished, Launch, ProcessEnding
 

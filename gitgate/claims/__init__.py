@@ -30,9 +30,9 @@ from ..model.lease import Lease
 from ..policy.permit import check_told
 from ..record import loose_ends
 from ..record.events import told_commit
-from ..store.git.permissions import private_folder, write_private
+from ..store import private_folder, write_private
 from ..store.git.refs import LEASES, OPEN
-from ..store.records.records import NOBODY, Signature
+from ..store.records import NOBODY, Signature
 from ..store.remote import RefFate, RefMove, tracking
 
 TRIES = 8

@@ -25,9 +25,9 @@ from ..model.gate import Claim, Gate, Outcome
 from ..model.lease import Lease, end_of
 from ..policy.permit import check_heard, check_told
 from ..record.events import told_commit
-from ..store.git.permissions import private_folder
+from ..store import private_folder
 from ..store.git.refs import LEASES, OPEN
-from ..store.records.records import NOBODY, Signature
+from ..store.records import NOBODY, Signature
 from ..store.remote import RefMove
 from . import (
     TRIES,

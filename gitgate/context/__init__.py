@@ -28,8 +28,8 @@ from ..store.git.refs import Refs
 
 if TYPE_CHECKING:
     from ..store.git import Piped, Started
-    from ..store.records.index import Index
-    from ..store.records.records import Records
+    from ..store.index import Index
+    from ..store.records import Records
 
 # The desk that every verb works at. Repository, settings, person and clock are handed in, once.
 
@@ -63,7 +63,7 @@ class Desk:
         """Imported at first need: a list needs none of them."""
         if self._records is None:
             from ..store.git.objects import open_objects
-            from ..store.records.records import Records
+            from ..store.records import Records
 
             reader, self.reader = self.reader, None
             self._records = Records(self.repo, open_objects(self.repo, bulk=self.bulk, reader=reader))
@@ -73,7 +73,7 @@ class Desk:
     def index(self) -> Index:
         """Imported at first need: it costs more than it saves where there are few gates."""
         if self._index is None:
-            from ..store.records.index import Index
+            from ..store.index import Index
 
             self._index = Index(self.repo.index, self.repo.zero)
         return self._index

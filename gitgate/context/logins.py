@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import NotAllowed
-from ..store.git.permissions import locked, private_folder, write_private
+from ..store import locked, private_folder, write_private
 
 NAME = "web.json"
 LOGIN_LASTS = 3600.0

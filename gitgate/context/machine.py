@@ -16,8 +16,8 @@ from pathlib import Path
 
 from ..document import dataclass, names_of, replace
 from ..model import is_id
+from ..store import locked, private_folder, take_lock, write_private
 from ..store.git import Repository
-from ..store.git.permissions import locked, private_folder, take_lock, write_private
 from . import Desk
 
 

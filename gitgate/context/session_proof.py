@@ -21,8 +21,8 @@ from .. import model
 from ..errors import BrokenRecord
 from ..model import lease
 from ..model.gate import Answer, Gate, Remark, Session
+from ..store import private_folder
 from ..store.git.objects import Commit
-from ..store.git.permissions import private_folder
 from . import Desk
 
 MOST_SAVED = 10_000

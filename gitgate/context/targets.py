@@ -310,12 +310,12 @@ def all_summaries(desk: Desk, *, begin: bool = True) -> list[Summary]:
     no index yet, one is made, for the next time.
     """
     if pays(how_many(desk.repo.index)):
-        from ..store.records.index import read_open
+        from ..store.index import read_open
 
         return list(as_recorded(desk, read_open(desk.index, desk.refs)))
     found = list(summaries_told(desk))
     if begin and pays(len(found)):
-        from ..store.records.index import TIPS, rows_of
+        from ..store.index import TIPS, rows_of
 
         desk.index.replace(TIPS, rows_of(desk.index, found))
     return list(as_recorded(desk, found))

@@ -17,7 +17,7 @@ from ..model.gate import Answer, Entry, Gate
 from ..record import contradiction, events
 from ..record.events import reconcile, repeatable
 from ..store.git.refs import ASIDE, DOUBTED, LEASES, OPEN, RUNS
-from ..store.records.records import AT_ONCE, MOST_STEPS, NOBODY, Beside, Signature
+from ..store.records import AT_ONCE, MOST_STEPS, NOBODY, Beside, Signature
 from ..store.remote import RefMove
 from ..store.remote.push import push
 from . import MANY, OVERTAKEN, PutAside, Sides, Synced, entering

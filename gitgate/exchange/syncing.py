@@ -14,7 +14,7 @@ from ..context.targets import find_tip, no_remote, remote_of, work_moves
 from ..document import dataclass
 from ..errors import FINAL, Failure, GateError, PushRefused
 from ..model import RESUMING
-from ..store.git.permissions import private_folder
+from ..store import private_folder
 from ..store.git.refs import OPEN, RUNS, SESSIONS
 from ..store.remote import RefFate, RefMove, tracking_base
 from . import OVERTAKEN, Sides, Synced

@@ -64,10 +64,10 @@ from ..record.runs import (
     is_short,
     said_of_claim,
 )
-from ..store.git.permissions import private_folder
+from ..store import private_folder
 from ..store.git.refs import LEASES, OPEN, RUNS, WORK
+from ..store.records import NOBODY, Signature
 from ..store.records.journal import PACK_AFTER, Journals
-from ..store.records.records import NOBODY, Signature
 from ..store.remote import RefMove, tracking
 from ..store.remote.fetch import fetch_refs
 from ..text.secrets import redact, secret_values

@@ -35,7 +35,7 @@ from ..policy import protected_refs
 from ..record.runs import Run, RunStep, words_of_error
 from ..store.git.objects import protected_tip
 from ..store.git.refs import CODE_OF_RUNS, RUNS
-from ..store.records.records import NOBODY, Signature
+from ..store.records import NOBODY, Signature
 from ..store.remote import RefMove
 from ..text import one_line
 from ..text.secrets import secret_values

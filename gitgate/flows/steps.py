@@ -26,7 +26,7 @@ from ..questions.answers import printed, read_answer
 from ..questions.drafts import Draft, question
 from ..questions.drafts import option as option_of
 from ..record.runs import RunEvent
-from ..store.records.records import NOBODY
+from ..store.records import NOBODY
 from ..text import format_time, one_line
 from . import BRANCH, STEP, Doing
 from .children import has_children

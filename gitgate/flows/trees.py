@@ -33,7 +33,7 @@ from ..sharing.branches import deliver_run
 from ..store.git import Repository, discover
 from ..store.git.commits import head_branch, is_ancestor
 from ..store.git.refs import Refs
-from ..store.records.records import NOBODY
+from ..store.records import NOBODY
 from ..store.remote import RefMove
 from ..store.work.merging import (
     MergedWork,

@@ -177,7 +177,7 @@ def archived(desk: Desk, chosen: Filter) -> list[Summary]:
     still_open = desk.refs.under(OPEN)  # a fold that was cut short has archived a gate and not yet closed it
     tips = [(gate, tip) for gate, tip in archived_tips(desk) if OPEN + gate not in still_open]
     if pays(len(tips)):
-        from ..store.records.index import archived_summaries
+        from ..store.index import archived_summaries
 
         found = archived_summaries(desk.index, tips, lambda gate, tip: last_summary(desk, gate, tip))
     else:

@@ -421,7 +421,7 @@ def folder_of_run(desk: Desk, run: str) -> Path:
 
 def note_begun(desk: Desk, run: str, path: str) -> None:
     """This machine's own word that the run began here, and from which file: a journal could name any."""
-    from ..store.git.permissions import private_folder
+    from ..store import private_folder
 
     place = private_folder(folder_of_run(desk, run)) / BEGUN
     place.write_text(json.dumps({"path": path}), encoding="utf-8")
@@ -457,7 +457,7 @@ def what_runs_it(desk: Desk) -> dict[str, str]:
 
 def note_claim(desk: Desk, run: str, claim: str) -> None:
     """That it is this clone which goes on with the run, for as long as this claim counts."""
-    from ..store.git.permissions import private_folder
+    from ..store import private_folder
 
     with (private_folder(folder_of_run(desk, run)) / CLAIMS).open("a", encoding="utf-8") as out:
         out.write(f"{claim}\n")
@@ -502,7 +502,7 @@ def no_runner(desk: Desk) -> str:
     """Why a push to this repository starts nothing at all."""
     if not desk.settings.flag("resumeHere"):
         return "git gate init did not allow it"
-    from ..store.git.permissions import may_keep
+    from ..store import may_keep
 
     folder = hooks_folder(desk.repo)
     if folder is not None and not os.access(folder / "post-receive", os.X_OK):
@@ -542,7 +542,7 @@ def note_inability(desk: Desk, gate: str, why: str) -> None:
     """Once for an answer, and only where all can see it: what one of many clones cannot do says nothing."""
     from ..context.machine import host_name
     from ..context.targets import remote_of
-    from ..store.records.records import NOBODY
+    from ..store.records import NOBODY
     from .recording import record, reload
 
     if remote_of(desk) is not None:

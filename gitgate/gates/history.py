@@ -17,8 +17,7 @@ from ..errors import AmbiguousGate, GateError
 from ..model import AWAITING, is_id
 from ..model.gate import Answer, Gate
 from ..record.events import counted_entry
-from ..store.records import archive, closing
-from ..store.records.records import NOBODY, Signature
+from ..store.records import NOBODY, Signature, archive, closing
 
 if TYPE_CHECKING:
     from ..record.runs import Run
@@ -206,7 +205,7 @@ def facts(desk: Desk) -> list[GateFacts]:
 
 def known_facts(desk: Desk, tips: Mapping[str, str]) -> Iterator[GateFacts]:
     """The same as `read_chains`, of whose records the index has most."""
-    from ..store.records.index import RECORDS
+    from ..store.index import RECORDS
 
     kept = desk.index.known(RECORDS)
     ends = Counter(tips.values())  # a fold that was cut short may leave a gate two: they are counted together

@@ -24,7 +24,7 @@ from ..errors import BrokenRecord, GateError, RemoteUnreachable
 from ..model import lease as leases
 from ..model.gate import Answer, Claim, Gate, Leased, Outcome, Remark
 from ..model.lease import Lease, Link
-from ..store.git.permissions import private_folder
+from ..store import private_folder
 from ..store.git.refs import LEASES
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ..context.targets import unknown_gate
 from ..errors import GateError, LostRace, RefLocked, Usage
 from ..model.gate import Answer, Edit, Event, Gate, Remark
 from ..store.git.refs import OPEN
-from ..store.records.records import MOST_EVENTS, NOBODY, Signature
+from ..store.records import MOST_EVENTS, NOBODY, Signature
 from ..store.remote import RefMove
 from ..text import one_line
 
@@ -214,8 +214,8 @@ def branch_tells(desk: Desk) -> bool:
             return word == "yes"
     from ..config import FILE
     from ..document import may_have
+    from ..store import private_folder
     from ..store.git.objects import read_protected
-    from ..store.git.permissions import private_folder
 
     found = read_protected(desk.records.objects, FILE, refs)
     tells = found is not None and may_have(found.data, "notify")

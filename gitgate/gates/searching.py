@@ -135,7 +135,7 @@ def texts(desk: Desk, ends: Sequence[Ending], needles: Sequence[str]) -> Iterato
     if len(ends) < FEW or not has_index():
         yield from read_texts(desk, ends)
         return
-    from ..store.records.index import TEXTS
+    from ..store.index import TEXTS
 
     kept = desk.index.known(TEXTS)
     rows = {one: row for one in ends if (row := kept.get(f"{one.gate}\t{one.tip}".encode()))}
@@ -164,7 +164,7 @@ def row_of_text(text: Text) -> bytes:
 
 def read_texts(desk: Desk, ends: Sequence[Ending]) -> Iterator[Text]:
     """From the records. One that is broken is reported and left out: nothing can be said of what it decided."""
-    from ..store.records.records import AT_ONCE
+    from ..store.records import AT_ONCE
 
     for count, one in enumerate(ends):
         if count % AT_ONCE == 0:

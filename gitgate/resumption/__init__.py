@@ -30,8 +30,8 @@ from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..questions.answers import printed
 from ..questions.prompts import Circumstances, late_branches, resume_prompt
+from ..store import locked, private_folder, write_private
 from ..store.git import Git, Repository, commits, discover
-from ..store.git.permissions import locked, private_folder, write_private
 from ..store.work.aside import is_standing
 from ..store.work.restore import (
     as_environment,

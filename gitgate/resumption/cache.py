@@ -25,8 +25,8 @@ from ..exchange.syncing import bring_home
 from ..gates import agency
 from ..gates.work import worktrees
 from ..model.gate import SavedSession
+from ..store import locked, private_folder
 from ..store.git import Git
-from ..store.git.permissions import locked, private_folder
 from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
 from ..store.remote import RefMove, tracking, validate_remote
 from ..store.remote.fetch import ask_refs, ask_tips, default_branch_of, fetch_branch, fetch_refs

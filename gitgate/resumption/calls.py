@@ -29,7 +29,7 @@ from ..gates.leases import boottime, shared_at, stalled
 from ..model import RESUMING
 from ..model.gate import Claim, Gate
 from ..runners import AnsweredGate, Order, Runner, find_runner
-from ..store.git.permissions import locked, private_folder, take_lock
+from ..store import locked, private_folder, take_lock
 from ..store.git.refs import OPEN, RUNS, WAKE
 from ..store.remote import RefMove
 from ..store.remote.push import MOST_OWN, most_refs

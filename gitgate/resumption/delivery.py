@@ -21,7 +21,7 @@ from ..model.gate import Event, Gate, Remark, SessionRef
 from ..questions.prompts import LATE, trailers
 from ..sharing.branches import Joined, join_commits, tip_there, withheld
 from ..store.git import commits
-from ..store.records.records import NOBODY
+from ..store.records import NOBODY
 from ..store.remote import RefMove
 from ..store.work.restore import list_worktrees
 from ..text import counted

@@ -27,8 +27,8 @@ from ..gates.work import bring_work, worktrees
 from ..model import ANSWERED, AWAITING, split_person
 from ..model.gate import Answer, Gate, Question, Remark, SavedSession, SessionRef
 from ..questions.answers import value_words
+from ..store import locked, private_folder
 from ..store.git import commits
-from ..store.git.permissions import locked, private_folder
 from ..store.work.aside import is_standing
 from ..store.work.restore import matches, open_worktree, remove_worktree
 from ..text import one_line

@@ -35,7 +35,7 @@ from ..questions.answers import talk_question
 from ..questions.file import parse_question, plain_question
 from ..questions.prompts import SERVER, TOOL
 from ..questions.signals import read_need
-from ..store.git.permissions import write_private
+from ..store import write_private
 from ..store.git.programs import our_command
 from ..store.git.refs import SESSIONS
 from ..text.secrets import redact, secret_values

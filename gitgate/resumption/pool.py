@@ -32,8 +32,8 @@ from ..policy import project as bylaws
 from ..record import Summary
 from ..record.runs import OF_A_TREE, Run
 from ..sharing.branches import HEADS, finish_cut_off, tip_of
+from ..store import private_folder
 from ..store.git import Repository, commits
-from ..store.git.permissions import private_folder
 from ..store.git.programs import detach, our_command
 from ..store.git.refs import RUNS, WORK
 from ..store.records.journal import Journals

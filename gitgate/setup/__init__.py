@@ -23,7 +23,7 @@ from ..store.remote import tracking_base
 from ..text import counted
 
 if TYPE_CHECKING:
-    from ..store.git.permissions import Misfit
+    from ..store import Misfit
 
 # What `git gate init` does, as a list of steps that can be shown, taken, and taken back.
 #
@@ -166,12 +166,12 @@ def wrong_modes(desk: Desk) -> Iterator[Misfit]:
 
     In a clone of one person, whose umask may be narrow on purpose, git's own files are left alone.
     """
-    from ..store.git import permissions
+    from .. import store
 
-    shared = permissions.sharing(desk.settings.git)
-    yield from permissions.folder_misfits(desk.repo.state_dir)
+    shared = store.read_sharing(desk.settings.git)
+    yield from store.folder_misfits(desk.repo.state_dir)
     if desk.repo.bare or shared.bits:
-        yield from permissions.narrowed(desk.repo.common_dir, shared)
+        yield from store.narrowed(desk.repo.common_dir, shared)
 
 
 def modes(desk: Desk) -> list[Step]:

@@ -187,7 +187,7 @@ def writable(desk: Desk) -> Iterator[Finding]:
 
 def modes(desk: Desk) -> Iterator[Finding]:
     """Who can read what: git's files by whom they are for, ours by this account; and what somebody else left in the way."""
-    from ..store.git import permissions
+    from .. import store
 
     init = "git gate init --server" if desk.repo.bare else "git gate init"
     state = desk.repo.state_dir
@@ -197,15 +197,15 @@ def modes(desk: Desk) -> Iterator[Finding]:
             yield Finding("modes", WRONG, f"what git gate keeps for itself is open to others: {state}", init)
         else:
             found[one.owner_name] = found.get(one.owner_name, 0) + 1
-    me = permissions.account_name(os.geteuid())
+    me = store.account_name(os.geteuid())
     for owner, count in sorted(found.items()):
         words = f"other accounts cannot read {counted(count, 'file')} of {owner}'s in {desk.repo.common_dir}"
         yield Finding("modes", WRONG, words, init if owner == me else f"as {owner}: {init}")
-    for place, number in permissions.foreign(state):
-        words = f"{permissions.account_name(number)} left something in {me}'s way: {place}"
+    for place, number in store.foreign(state):
+        words = f"{store.account_name(number)} left something in {me}'s way: {place}"
         yield Finding("modes", WRONG, words, f"sudo chown -R {me} {quote(str(state))}")
-    if permissions.sharing(desk.settings.git).bits and desk.settings.flag("initialised"):
-        shut = [place for place in agency.needed_files() if not permissions.is_reachable(place)]
+    if store.read_sharing(desk.settings.git).bits and desk.settings.flag("initialised"):
+        shut = [place for place in agency.needed_files() if not store.is_reachable(place)]
         if shut:
             words = f"other accounts cannot start git gate where it is installed: {shut[0]}"
             mend = f"install it where all can reach it, and there: {init}"

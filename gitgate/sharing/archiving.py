@@ -14,8 +14,7 @@ from ..gates.history import prune_archived
 from ..model import parse_trailers
 from ..model.gate import Gate
 from ..store.git.refs import CODE_OF_RUNS, RUNS
-from ..store.records import closing
-from ..store.records.records import NOBODY, Signature
+from ..store.records import NOBODY, Signature, closing
 from ..store.remote import RefMove
 from ..text import counted
 

@@ -24,7 +24,7 @@ from ..policy import SIGNERS, load_book, policy_remote, protected_refs
 from ..policy.project import configures
 from ..store.git import commits
 from ..store.git.refs import BESIDE, OPEN, CutOff
-from ..store.records.records import NOBODY
+from ..store.records import NOBODY
 from ..store.remote import RefMove
 from ..store.work import between, printable
 from ..text import counted

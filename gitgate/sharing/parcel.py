@@ -28,8 +28,8 @@ from ..gates.recording import reload
 from ..model import is_id
 from ..model.gate import Gate, Outcome
 from ..policy import protected_refs
+from ..store import private_folder, write_private
 from ..store.git import Git, commits
-from ..store.git.permissions import private_folder, write_private
 from ..store.git.refs import OPEN, RUNS, SESSIONS, TRACKING, WORK, Update
 from ..store.records.journal import Journals
 from ..store.remote import RefMove

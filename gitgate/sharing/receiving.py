@@ -13,7 +13,7 @@ from ..errors import GateError
 from ..exchange.entering import Beyond, Push
 from ..model import is_id
 from ..store.git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WAKE, WORK, Update
-from ..store.records.records import AT_ONCE
+from ..store.records import AT_ONCE
 
 HITL = "refs/hitl/"
 OWN = "refs/gitgate/"

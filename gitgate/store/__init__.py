@@ -1,1 +1,218 @@
-"""Store: git objects and refs, the partial work, the remotes, the archive."""
+"""Store: git objects and refs, the partial work, the remotes, the archive. Here is who may read and write what lies in a repository.
+
+What an account keeps for itself (logs, sessions, locks) is for that account alone, whatever the umask says. Objects and refs
+are git's: they follow `core.sharedRepository`, and nothing here narrows them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ..document import dataclass
+
+PRIVATE = 0o700
+GROUP, EVERYBODY = 0o660, 0o664
+WORDS = {
+    **dict.fromkeys(("umask", "false", "no", "off", "0", ""), 0),
+    **dict.fromkeys(("group", "true", "yes", "on", "1"), GROUP),
+    **dict.fromkeys(("all", "world", "everybody", "2"), EVERYBODY),
+}
+GITS_OWN = ("objects", "refs", "logs", "packed-refs")
+
+
+def private_folder(folder: Path) -> Path:
+    """The folder, made for this account alone with what is missing above it."""
+    try:
+        folder.mkdir(PRIVATE)
+    except FileNotFoundError:
+        private_folder(folder.parent)
+        private_folder(folder)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+    return folder
+
+
+def write_private(place: Path, content: bytes) -> None:
+    """A file for this account alone, all of it or nothing: it is written beside its place, and then put there."""
+    new = place.with_name(f".{place.name}.{os.getpid()}.new")
+    with contextlib.suppress(FileNotFoundError):
+        new.unlink()
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        out.write(content)
+    new.replace(place)
+
+
+def take_lock(place: Path, *, wait: bool = False) -> int | None:
+    """The open file of a lock of the system, ours until it is closed or this process ends, however that ends; None while
+    somebody else has it. Where the system has no such locks nobody is kept out: the claims still keep each gate to one.
+    """
+    number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        import fcntl
+
+        fcntl.flock(number, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        pass
+    except OSError:
+        os.close(number)
+        return None
+    return number
+
+
+@contextlib.contextmanager
+def locked(place: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Whether the lock is ours in here."""
+    number = take_lock(place, wait=wait)
+    try:
+        yield number is not None
+    finally:
+        if number is not None:
+            os.close(number)
+
+
+def may_keep(state: Path) -> bool:
+    """Whether this account has, or could make, its folder in the repository."""
+    place = state if os.path.lexists(state) else state.parent
+    return os.access(place, os.W_OK | os.X_OK)
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What `core.sharedRepository` gives to others. `exact`: a number, which also takes away what it does not name."""
+
+    bits: int = 0
+    exact: bool = False
+
+    def mode(self, mode: int) -> int:
+        """The mode that git gives to a file or folder made with `mode` (`adjust_shared_perm`)."""
+        if not self.bits:
+            return mode
+        given = self.bits
+        if not mode & stat.S_IWUSR:
+            given &= ~0o222
+        if mode & stat.S_IXUSR:
+            given |= (given & 0o444) >> 2
+        shared = (mode & ~0o777) | given if self.exact else mode | given
+        if stat.S_ISDIR(mode):
+            shared |= (shared & 0o444) >> 2
+            shared |= stat.S_ISGID if shared & 0o060 else 0
+        return shared
+
+    def give(self, place: Path) -> None:
+        """What others are to have of a file or folder that this account made; anybody else's is left as it is."""
+        with contextlib.suppress(OSError):
+            found = place.stat()
+            wanted = self.mode(found.st_mode)
+            if found.st_uid == os.geteuid() and wanted != found.st_mode:
+                place.chmod(stat.S_IMODE(wanted))
+
+
+def read_sharing(config: Mapping[str, str]) -> Sharing:
+    """What a repository's configuration says; a value that git does not know is git's to complain of."""
+    said = config.get("core.sharedrepository", "").strip().lower()
+    if said in WORDS:
+        return Sharing(WORDS[said])
+    try:
+        number = int(said, 8)
+    except ValueError:
+        return Sharing()
+    return Sharing(number & 0o666, exact=True)
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A file or folder that others cannot read although they should, or could although they must not."""
+
+    place: Path
+    owner: int
+    mode: int
+
+    @property
+    def ours(self) -> bool:
+        return self.owner == os.geteuid()
+
+    @property
+    def owner_name(self) -> str:
+        return account_name(self.owner)
+
+    def mend(self) -> None:
+        self.place.chmod(self.mode)
+
+
+def narrowed(common: Path, shared: Sharing) -> Iterator[Misfit]:
+    """Objects and refs that others cannot read. Without `core.sharedRepository` the folder that they are in is the measure."""
+    for name in GITS_OWN:
+        top = common / name
+        measure = (top if top.is_dir() else common).stat().st_mode
+        for place, found in everything(top):
+            wanted = shared.mode(found.st_mode)
+            if not shared.exact:
+                wanted |= measure & (0o055 if found.st_mode & stat.S_IXUSR else 0o044)
+            if wanted & ~found.st_mode & 0o777:
+                yield Misfit(place, found.st_uid, stat.S_IMODE(wanted))
+
+
+def folder_misfits(state: Path) -> Iterator[Misfit]:
+    """The folder of this account; what is in it is as private as the folder."""
+    try:
+        found = os.lstat(state)
+    except OSError:
+        return
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        yield Misfit(state, found.st_uid, stat.S_IMODE(found.st_mode) & ~0o077)
+
+
+def account_name(number: int) -> str:
+    """Who that is on this machine; the number where nobody knows."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def is_reachable(place: Path) -> bool:
+    """Whether every account of this machine can get at it: a program in somebody's shut home is nobody else's to start."""
+    try:
+        above = [folder.stat().st_mode & 0o001 for folder in place.resolve().parents]
+        return all(above) and place.stat().st_mode & 0o004 != 0
+    except OSError:
+        return False
+
+
+def foreign(state: Path) -> Iterator[tuple[Path, int]]:
+    """What somebody else left in this account's folder, where it may be in the way: the outermost of it."""
+    account = os.geteuid()
+    if not state.is_dir():
+        return
+    with os.scandir(state) as listed:
+        for entry in listed:
+            owner = entry.stat(follow_symlinks=False).st_uid
+            if owner != account:
+                yield Path(entry.path), owner
+            elif entry.is_dir(follow_symlinks=False):
+                yield from foreign(Path(entry.path))
+
+
+def everything(top: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """`top` and all below it that is a file or a folder; no link is followed."""
+    try:
+        found = os.lstat(top)
+    except OSError:
+        return
+    if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
+        yield top, found
+    if not stat.S_ISDIR(found.st_mode):
+        return
+    try:
+        below = sorted(top.iterdir())
+    except OSError:  # It is somebody's, and shut: itself is what does not fit.
+        return
+    for place in below:
+        yield from everything(place)

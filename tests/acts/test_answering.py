@@ -22,7 +22,7 @@ from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate, Question
 from gitgate.questions import Given
 from gitgate.store.git.refs import OPEN
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from support.deciding import DB, GO, TEXT, approve, gate_of, say
 from support.histories import ADA, BOB, EVE, remark
 from support.racing import race

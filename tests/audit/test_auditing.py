@@ -17,8 +17,8 @@ from gitgate.record import events
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.git.objects import dump_commit, open_objects
 from gitgate.store.git.refs import OPEN
+from gitgate.store.records import Signature
 from gitgate.store.records.archive import Binder
-from gitgate.store.records.records import Signature
 from support.deciding import DB, GO, TEXT, approve, asked, gate_of, say
 from support.histories import EVE
 from support.resuming import Clock, Seat

@@ -17,7 +17,7 @@ from gitgate.errors import NotAllowed
 from gitgate.model.gate import Answer, Gate
 from gitgate.policy.permit import check_told
 from gitgate.store.git.refs import OPEN
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from gitgate.text import format_time
 from support.deciding import DB, GO, approve, asked, gate_of, say
 from support.resuming import Clock, Seat

@@ -13,7 +13,7 @@ from gitgate.audit import Verified
 from gitgate.audit.auditing import audit
 from gitgate.model.gate import Gate, Remark
 from gitgate.store.git.refs import OPEN
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from support.deciding import gate_of, say
 from support.histories import EVE
 from support.resuming import Seat

@@ -15,7 +15,7 @@ import gitgate
 from gitgate.acts import find_gate
 from gitgate.model.gate import Answer, Option, Question
 from gitgate.store.git.refs import OPEN
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from support.deciding import gate_of
 from support.readme import dialogue, fenced
 from support.resuming import Agent, Clock, Seat, scripted_agent

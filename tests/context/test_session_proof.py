@@ -12,7 +12,7 @@ from gitgate.errors import BrokenRecord
 from gitgate.exchange.syncing import publish, sync
 from gitgate.model import lease
 from gitgate.model.gate import Answer, Conversation, Gate, Remark, SavedSession
-from gitgate.store.records.records import NOBODY, Signature
+from gitgate.store.records import NOBODY, Signature
 from support.resuming import Seat
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, GitError

@@ -26,8 +26,7 @@ from gitgate.questions.drafts import Draft
 from gitgate.record import summary_of
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.git import refs
-from gitgate.store.records import closing
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature, closing
 from support.meanwhile import Meanwhile
 from support.resuming import TERM, Clock, Seat, claimant
 from support.signing import make_key, publish_policy

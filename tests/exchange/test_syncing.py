@@ -20,7 +20,7 @@ from gitgate.model.gate import Gate, Option
 from gitgate.questions import Given
 from gitgate.questions.drafts import Draft, question
 from gitgate.sharing.archiving import fold_closed
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from support.testbed.repositories import Clone, make_bare, make_clone
 
 AT = 1_800_000_000.0

@@ -27,8 +27,8 @@ from gitgate.flows.journal import (
 from gitgate.model import RUN_STATES, RUN_TABLE
 from gitgate.record.runs import MOST_EVENTS, NEEDED, Run, RunEvent, dump_run_event, parse_run_event, path_of
 from gitgate.store.git.objects import BLOB, REGULAR, TreeEntry
+from gitgate.store.records import Signature
 from gitgate.store.records.journal import Journals
-from gitgate.store.records.records import Signature
 from gitgate.store.remote import RefMove
 from support import PATIENCE
 from support.testbed.repositories import Clone

@@ -11,7 +11,7 @@ from gitgate.errors import IllegalEvent, LostRace, RefLocked, UnknownGate
 from gitgate.gates.recording import MOST_LOCKED, append, record, reload
 from gitgate.model.gate import Event, Gate
 from gitgate.store.git.refs import OPEN, Refs
-from gitgate.store.records.records import NOBODY
+from gitgate.store.records import NOBODY
 from gitgate.store.remote import RefMove
 from support.deciding import gate_of, say
 from support.histories import ADA, remark

@@ -16,7 +16,7 @@ from gitgate.exchange.syncing import sync
 from gitgate.gates.work import beside, bring_work, diff_of, worktrees
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from support.resuming import Seat
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, run_git

@@ -23,7 +23,7 @@ from gitgate.model.gate import Answer, Gate, Option, Question, Work
 from gitgate.policy.permit import check_told
 from gitgate.questions import Given
 from gitgate.store.git.refs import OPEN
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from support.deciding import DB, GO, TEXT, approve, asked, gate_of, say
 from support.resuming import Clock, Seat, claimant
 from support.signing import publish_policy

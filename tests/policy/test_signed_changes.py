@@ -15,7 +15,7 @@ from gitgate.model.gate import Edit, Gate
 from gitgate.policy import Book, load_book
 from gitgate.sharing.pushers import Actor, Doorkeeper
 from gitgate.store.git.refs import ASIDE, OPEN
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from support.deciding import gate_of, say
 from support.resuming import Seat
 from support.signing import Key, make_key, publish_policy

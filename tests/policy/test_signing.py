@@ -17,7 +17,7 @@ from gitgate.policy.permit import check_told
 from gitgate.policy.ruling import marks
 from gitgate.store.git.refs import OPEN
 from gitgate.store.git.signatures import BAD, GOOD, UNKNOWN, judged, load_verdicts, verify
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from support.deciding import DB, gate_of, say
 from support.resuming import Seat, claimant
 from support.signing import SIGNERS, Key, make_key, publish_policy

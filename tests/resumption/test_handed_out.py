@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.store.git.permissions import locked, private_folder
+from gitgate.store import locked, private_folder
 from support import PATIENCE
 from support.resuming import Agent, until
 from support.testbed.command import COMMAND, Command

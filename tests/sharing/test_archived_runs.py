@@ -17,8 +17,8 @@ from gitgate.sharing.archiving import fold_closed
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.objects import open_objects
 from gitgate.store.git.refs import ARCHIVE, RUNS, Update
+from gitgate.store.records import Signature
 from gitgate.store.records.archive import Binder
-from gitgate.store.records.records import Signature
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, GitError
 

@@ -16,9 +16,8 @@ from gitgate.record.runs import MOST_SPARE, Run, RunEvent, dump_run_event, fold_
 from gitgate.sharing import lease_rules
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.refs import LEASES, RUNS, Update
-from gitgate.store.records import journal
+from gitgate.store.records import Signature, journal
 from gitgate.store.records.journal import MOST_FILE, Journals
-from gitgate.store.records.records import Signature
 from support.testbed.repositories import Clone
 
 BY = Signature("mallory <mallory@example.org>", 1_780_000_000)

@@ -20,7 +20,7 @@ from gitgate.gates.leases import Sighting, boottime, read_sighting
 from gitgate.model import lease
 from gitgate.model.gate import Claim, Gate, Outcome
 from gitgate.model.lease import Lease
-from gitgate.store.records.records import NOBODY, Signature
+from gitgate.store.records import NOBODY, Signature
 from support.resuming import Seat, claimant
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, GitError

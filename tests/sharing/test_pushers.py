@@ -17,7 +17,7 @@ from gitgate.errors import PushRefused
 from gitgate.gates.recording import act
 from gitgate.model.gate import Answer, Gate, Option, Question, Remark
 from gitgate.sharing.pushers import Actor, actor_of
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from gitgate.text import format_time
 from support.deciding import DB, GO, TEXT, approve, gate_of, say
 from support.resuming import Clock, Seat, claimant

@@ -19,7 +19,7 @@ from gitgate.questions import Given
 from gitgate.sharing import receiving
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.refs import Update
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from support.resuming import Seat, claimant
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, GitError, make_server

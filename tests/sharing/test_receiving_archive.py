@@ -17,8 +17,8 @@ from gitgate.model.gate import Gate
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.objects import open_objects
 from gitgate.store.git.refs import Update
+from gitgate.store.records import Signature
 from gitgate.store.records.archive import Binder, Late, archived
-from gitgate.store.records.records import Signature
 from support.resuming import Seat, claimant
 from support.testbed.repositories import Clone
 

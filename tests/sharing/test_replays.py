@@ -24,7 +24,7 @@ from gitgate.record import message
 from gitgate.sharing.pushers import Actor, Doorkeeper
 from gitgate.sharing.receiving import refusals
 from gitgate.store.git.refs import OPEN, Update
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from support.deciding import DB, gate_of, say
 from support.resuming import Clock, Seat
 from support.signing import publish_policy

@@ -11,8 +11,8 @@ from gitgate.errors import PushRefused
 from gitgate.flows.journal import HeldRun, begin_run, load_run, stop_run, take_run
 from gitgate.model.lease import end_of
 from gitgate.record.runs import Run, RunEvent, dump_run_event, path_of, run_id
+from gitgate.store.records import Signature
 from gitgate.store.records.journal import Journals
-from gitgate.store.records.records import Signature
 from support.testbed.command import Command
 from support.testbed.repositories import Clone, GitError
 

@@ -22,7 +22,7 @@ from gitgate.gates.leases import read_sighting
 from gitgate.model import lease as leases
 from gitgate.model.gate import Claim, Gate, Outcome
 from gitgate.store.git.refs import LEASES, OPEN
-from gitgate.store.records.records import NOBODY, Signature
+from gitgate.store.records import NOBODY, Signature
 from gitgate.store.remote import RefMove
 from support.resuming import Seat, claimant
 from support.testbed.command import Command

@@ -24,8 +24,8 @@ from gitgate.record import message
 from gitgate.record.events import repeatable
 from gitgate.sharing.archiving import fold_closed
 from gitgate.store.git.refs import ARCHIVE, OPEN
+from gitgate.store.records import Signature
 from gitgate.store.records.archive import find_archived, shelves
-from gitgate.store.records.records import Signature
 from support.deciding import DB, gate_of, say
 from support.honest import Word, check
 from support.resuming import Clock, Seat

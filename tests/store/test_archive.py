@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gitgate.errors import Usage
+from gitgate.store.records import Signature
 from gitgate.store.records.archive import archived, archived_ids, contents, listing, shelves
 from gitgate.store.records.closing import Closed, fold, prune
-from gitgate.store.records.records import Signature
 from support.sharing import OPEN, answered, late_files, name, open_gates, start_closers
 from support.testbed.repositories import Clone
 

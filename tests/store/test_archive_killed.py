@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gitgate.store import git
+from gitgate.store.records import Signature
 from gitgate.store.records.archive import archived
 from gitgate.store.records.closing import Closed, fold, settle
-from gitgate.store.records.records import Signature
 from gitgate.store.remote import RefMove, wire
 from gitgate.store.remote.fetch import fetch
 from gitgate.store.remote.push import push

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from gitgate.errors import RemoteUnreachable
+from gitgate.store.records import Signature
 from gitgate.store.records.archive import archived, listing
 from gitgate.store.records.closing import Closed, fold, settle
-from gitgate.store.records.records import Signature
 from gitgate.store.remote import RefMove
 from gitgate.store.remote.fetch import fetch, fetch_refs
 from gitgate.store.remote.push import push, push_gates

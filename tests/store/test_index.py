@@ -23,8 +23,8 @@ from gitgate.gates import Filter, history
 from gitgate.model.gate import Gate
 from gitgate.record import Summary
 from gitgate.sharing.archiving import fold_closed
-from gitgate.store.records import index
-from gitgate.store.records.index import RECORDS, TIPS, Index
+from gitgate.store import index
+from gitgate.store.index import RECORDS, TIPS, Index
 from support import PATIENCE
 from support.deciding import gate_of, say
 from support.resuming import Clock, Seat
@@ -340,7 +340,7 @@ def test_half_a_record_is_not_kept(alone: Seat, tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from gitgate.store.records.index import Index, TIPS
+from gitgate.store.index import Index, TIPS
 from pathlib import Path
 start, step = int(sys.argv[2]), int(sys.argv[3])
 print("begun", flush=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.store import Sharing, folder_misfits, foreign, narrowed, private_folder, read_sharing
 from gitgate.store.git import own_folder
 from gitgate.store.git.objects import BLOB, LibraryObjects
-from gitgate.store.git.permissions import Sharing, folder_misfits, foreign, narrowed, private_folder, sharing
 from support.testbed.repositories import Clone, make_bare, run_git
 
 VALUES = ["group", "true", "1", "all", "2", "everybody", "umask", "0", "false", "0640", "0660", "0600", ""]
@@ -48,7 +48,7 @@ def test_an_object_is_shared_as_git_shares_it(tmp_path: Path, value: str) -> Non
 def test_what_is_narrower_than_the_repository_is_found_and_mended(bare: Clone, value: str) -> None:
     """Refs and objects that were written before it was shared; afterwards nothing is left to find."""
     run_git("hash-object", "-w", "--stdin", cwd=bare.path, input=b"early")
-    shared = sharing({"core.sharedrepository": value})
+    shared = read_sharing({"core.sharedrepository": value})
     found = list(narrowed(bare.path, shared))
     assert {one.place.relative_to(bare.path).parts[0] for one in found} >= {"objects", "refs"}
     for one in found:
@@ -70,7 +70,7 @@ def test_a_repository_that_is_not_shared_is_measured_by_its_own_folders(bare: Cl
 
 def test_a_number_also_takes_away(bare: Clone) -> None:
     """`0640` is all that others get: nothing wider is asked for."""
-    assert sharing({"core.sharedrepository": "0640"}) == Sharing(0o640, exact=True)
+    assert read_sharing({"core.sharedrepository": "0640"}) == Sharing(0o640, exact=True)
     assert not any(one.mode & 0o022 for one in narrowed(bare.path, Sharing(0o640, exact=True)))
 
 

@@ -11,9 +11,9 @@ import pytest
 from gitgate.errors import BadDocument, BrokenRecord, Failure, IllegalEvent
 from gitgate.model.gate import Answer, Edit, Gate
 from gitgate.record.events import fold
+from gitgate.store import records
 from gitgate.store.git.objects import COMMIT, FOLDER, Objects, TreeEntry, dump_commit, open_objects
-from gitgate.store.records import records
-from gitgate.store.records.records import Beside, Records
+from gitgate.store.records import Beside, Records
 from support.forging import BY, Bench
 from support.histories import ADA, EARLY, TEXT, opened, remark
 from support.testbed.memory import MemoryObjects, memory_records

@@ -12,6 +12,7 @@ from gitgate.errors import BrokenRecord
 from gitgate.model import gate_id
 from gitgate.model.gate import Answer, Question, Remark
 from gitgate.record import events
+from gitgate.store import records
 from gitgate.store.git.objects import (
     COMMIT,
     EXECUTABLE,
@@ -24,8 +25,7 @@ from gitgate.store.git.objects import (
     dump_tree,
     open_objects,
 )
-from gitgate.store.records import records
-from gitgate.store.records.records import Records
+from gitgate.store.records import Records
 from support.forging import BY, EMPTY_TREE, Bench, answer_file
 from support.histories import ADA, BOB, EARLY, EVE, TEXT, oid, opened, remark
 from support.testbed.memory import MemoryObjects

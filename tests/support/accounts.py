@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gitgate
-from gitgate.store.git.permissions import is_reachable
+from gitgate.store import is_reachable
 from support import PATIENCE
 from support.testbed.command import Outcome
 

@@ -12,7 +12,7 @@ from gitgate.errors import BrokenRecord
 from gitgate.model.gate import Answer, Event, Gate, Opened
 from gitgate.record import events
 from gitgate.store.git.objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, TreeEntry, dump_commit, dump_tree
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from support.histories import ADA, EARLY, TEXT, opened
 from support.testbed.memory import memory_records
 

@@ -106,7 +106,7 @@ CLOSER = """
 import os, sys
 from pathlib import Path
 from gitgate.store.records.closing import Closed, fold
-from gitgate.store.records.records import Signature
+from gitgate.store.records import Signature
 from gitgate.store.git import discover
 path, remote, *pairs = sys.argv[1:]
 gates = [Closed(*pair.split("="), "2026-01") for pair in pairs]

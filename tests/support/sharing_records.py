@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gitgate.errors import BrokenRecord, IllegalEvent
 from gitgate.model.gate import Answer, Entry, Event, Gate, Opened
 from gitgate.record.events import original, reconcile
-from gitgate.store.records.records import Records, Signature
+from gitgate.store.records import Records, Signature
 from support.histories import ADA, EARLY
 from support.testbed.memory import memory_records
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from ...errors import Failure
 from ...model.gate import SavedSession, SessionRef
-from ...store.git.permissions import private_folder, write_private
+from ...store import private_folder, write_private
 from ...text.secrets import redact, secret_values
 from ..agent import home_folder, need_session_id, no_conversation
 

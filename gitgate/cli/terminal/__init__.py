@@ -143,7 +143,7 @@ class Screen:
         """Once in a clone: what `git gate init` would change. Whoever asks, lists or answers works without it."""
         if self.quiet or desk.settings.flag("initialised"):
             return
-        from ...store.git.permissions import private_folder
+        from ...store import private_folder
 
         told = desk.repo.state_dir / "told-of-init"
         try:

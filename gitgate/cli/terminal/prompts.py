@@ -17,7 +17,7 @@ from ...model.gate import Gate, Question, Value
 from ...questions import Given
 from ...questions.answers import read_answer, read_mapping
 from ...questions.types import expected, field_kind, type_of
-from ...store.git.permissions import private_folder
+from ...store import private_folder
 from .. import exits
 from . import Pulse, Screen, forget_typed, read_lines, read_word, tell_trouble, wants_color, where
 

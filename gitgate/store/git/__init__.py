@@ -319,7 +319,7 @@ class Repository:
 
     @property
     def index(self) -> Path:
-        """The file with what was read of many gates' commits (`store.records.index`)."""
+        """The file with what was read of many gates' commits (`store.index`)."""
         return self.state_dir / "index.sqlite"
 
 

@@ -18,8 +18,8 @@ from typing import IO, Protocol
 
 from ...document import NamedTuple, dataclass
 from ...errors import BrokenRecord, Failure
+from .. import read_sharing
 from . import READ_OBJECTS, UNPACK, Git, Piped, Repository, TimedReader
-from .permissions import sharing
 
 NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
 
@@ -381,7 +381,7 @@ class LibraryObjects:
         self.odb = library.odb
         # Git gives others what `core.sharedRepository` says; libgit2 leaves it to the umask.
         name = "core.sharedrepository"
-        self.shared = sharing({name: str(library.config[name])} if name in library.config else {})
+        self.shared = read_sharing({name: str(library.config[name])} if name in library.config else {})
         self.place = repo.common_dir / "objects"
         self.folders = object_folders(self.place)
         # What a push brings is kept apart until it is accepted; git tells a hook where, and libgit2 does not listen.

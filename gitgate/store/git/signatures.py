@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from ...document import NamedTuple
+from .. import private_folder
 from . import Git, Repository
-from .permissions import private_folder
 
 GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
 # Git's letters. A good signature by a key that nobody vouches for is `U`, one that cannot be checked is `E`, and where

@@ -1,1 +1,514 @@
-"""Store: records as commits, and the archive of closed ones."""
+"""Store: the record of a gate as commits, written and read back. Each event adds exactly one file.
+
+Of what is read nothing is believed that the commits do not bear out. Only first parents count, and only what a commit adds: one
+regular file, in a folder of events. Whatever else a commit does (rewrites, drops, slips in) makes the record broken, in words that
+say which commit and how. Beside it are the journals of runs, and the archive of closed gates.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from ... import text
+from ...document import NamedTuple, dataclass, replace
+from ...errors import BadDocument, BrokenRecord, Failure, GitFailed, IllegalEvent
+from ...model import file_name, gate_id, traits
+from ...model.gate import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
+from ...record import events, message
+from ...record.events import apply, begin, fold
+from ..git import Repository
+from ..git import objects as raw
+from ..git.objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, Objects, TreeEntry, object_id
+
+MOST_EVENTS = 2000
+MOST_TREE = 1 << 19  # bytes: as many events as there may be, with long names
+MOST_BESIDE = 2 * MOST_EVENTS
+RECENT = 8
+MOST_STEPS = 16
+AT_ONCE = 200  # records that are read ahead together
+FILE_NAME = re.compile(rb"[0-9A-Za-z][0-9A-Za-z._-]{0,99}\.yaml")
+
+Tree = Mapping[bytes, TreeEntry]
+
+
+class Chains:
+    """Reads records from a store of objects; `width` is the length of a binary object id."""
+
+    def __init__(self, objects: Objects, width: int) -> None:
+        self.objects = objects
+        self.width = width
+        self.recent: dict[str, bytes] = {}
+
+    def load(self, gate: str, tip: str) -> Gate:
+        """The gate whose record ends at `tip`."""
+        return fold(gate, self.entries(gate, tip))
+
+    def entries(self, gate: str, tip: str) -> list[Entry]:
+        """The record's events along first parents, oldest first, each checked to add one file and change nothing."""
+        found: list[Entry] = []
+        beside = Beside(self, gate)
+        said: dict[tuple[str, str], str] = {}
+        before: Tree = {}
+        for oid, commit in self.chain(gate, tip):
+            tree = self.tree(commit.tree)
+            found.append(
+                self.entry(gate, oid, commit, before, tree, beside, said)
+                if found
+                else self.first(gate, oid, tree)
+            )
+            beside.take(found[-1])
+            before = tree
+        return found
+
+    def read_ahead(self, tips: Iterable[str], steps: int = MOST_STEPS) -> None:
+        """Have at hand what the records that end there are made of: all commits, then all that these name, and so on.
+
+        It is a hint, and nothing is judged by it: what it leaves out, or finds unsound, is read when its turn comes.
+        """
+        self.objects.forget()
+        wanted, seen = list(tips), set[str]()
+        for _ in range(steps):
+            seen.update(wanted)
+            found = self.objects.ahead(wanted)
+            below = dict.fromkeys(oid for one in found.values() for oid in named_in(*one, self.width))
+            wanted = [oid for oid in below if oid not in seen]
+            if not wanted:
+                break
+
+    def chain(self, gate: str, tip: str) -> list[tuple[str, raw.Commit]]:
+        """The commits along first parents, oldest first."""
+        chain: list[tuple[str, raw.Commit]] = []
+        oid: str | None = tip
+        while oid is not None:
+            if len(chain) >= MOST_EVENTS:
+                raise BrokenRecord(f"gate {gate}: the record has more than {MOST_EVENTS} events")
+            commit = self.commit(oid)
+            chain.append((oid, commit))
+            oid = commit.parents[0] if commit.parents else None
+        chain.reverse()
+        return chain
+
+    def first(self, gate: str, oid: str, tree: Tree) -> Entry:
+        question, attachments = tree.get(QUESTION_FILE.encode()), tree.get(ATTACHMENTS.encode())
+        strange = set(tree) - {QUESTION_FILE.encode(), ATTACHMENTS.encode()}
+        folder = attachments is None or attachments.mode == FOLDER
+        if strange or question is None or question.mode != REGULAR or not folder:
+            raise BrokenRecord(
+                f"gate {gate}: commit {oid[:12]}: a record begins with {QUESTION_FILE} and attachments alone"
+            )
+        data = self.blob(question.oid)
+        if gate_id(data) != gate:
+            raise BrokenRecord(f"gate {gate}: its question was rewritten; it belongs to gate {gate_id(data)}")
+        return Entry(oid, "opened", parse_recorded(gate, None, data, QUESTION_FILE), (), QUESTION_FILE)
+
+    def entry(
+        self,
+        gate: str,
+        oid: str,
+        commit: raw.Commit,
+        before: Tree,
+        after: Tree,
+        beside: Beside,
+        said: dict[tuple[str, str], str],
+    ) -> Entry:
+        """`said`: which commit recorded each file first. The same bytes again are a copy or a replay, whoever adds them."""
+        folder, name, blob = self.addition(gate, oid, before, after)
+        path = f"{folder}/{name}"
+        saw: Collection[str] = ()
+        fork = ""
+        if len(commit.parents) > 1:
+            saw, fork = beside.saw(oid, commit, (folder, blob))
+        event = parse_recorded(gate, folder, self.blob(blob), path)
+        first = said.setdefault((folder, blob), oid)
+        repeats = first if first != oid else ""
+        return Entry(oid, events.BY_FOLDER[folder].name, event, commit.parents, path, saw, fork, repeats)
+
+    def addition(self, gate: str, oid: str, before: Tree, after: Tree) -> tuple[str, str, str]:
+        """The one file that this commit adds: its folder, its name, its blob."""
+        at = f"gate {gate}: commit {oid[:12]}"
+        changed = difference(at, "the record", before, after)
+        folder = changed.decode("utf-8", "replace")
+        if after[changed].mode != FOLDER or folder not in events.BY_FOLDER:
+            raise BrokenRecord(f"{at} adds or changes {folder!r}, which is no folder of events")
+        old = self.raw_tree(before[changed].oid) if changed in before else b""
+        new = self.raw_tree(after[changed].oid)
+        # Most of a record's bytes are such folders: where the one is the other and a file more, they are not taken apart.
+        entry = raw.added_entry(old, new, self.width) or self.slowly_added(f"{at}", folder, old, new)
+        if entry.mode != REGULAR:
+            shown = entry.name.decode("utf-8", "replace")
+            raise BrokenRecord(
+                f"{at} adds {folder}/{shown} as {raw.mode_kind(entry.mode)}, not as a regular file"
+            )
+        if not FILE_NAME.fullmatch(entry.name):
+            raise BrokenRecord(
+                f"{at} adds {folder}/{entry.name.decode('utf-8', 'replace')!r}; an event's file is called something.yaml"
+            )
+        return folder, entry.name.decode(), entry.oid
+
+    def slowly_added(self, at: str, folder: str, old: bytes, new: bytes) -> TreeEntry:
+        """The one entry that `new` has and `old` has not, or in words what else is changed."""
+        before, after = self.entries_of(old, at), self.entries_of(new, at)
+        added = difference(at, f"{folder}/", before, after)
+        if added in before:
+            raise BrokenRecord(
+                f"{at} rewrites {folder}/{added.decode('utf-8', 'replace')}; an event is only ever added"
+            )
+        return after[added]
+
+    # single objects
+
+    def tree(self, oid: str) -> dict[bytes, TreeEntry]:
+        return self.entries_of(self.raw_tree(oid), f"tree {oid[:12]}")
+
+    def raw_tree(self, oid: str) -> bytes:
+        """A tree as it is stored. The last few are kept: what one commit made of a folder is what the next begins with."""
+        if oid in self.recent:
+            return self.recent[oid]
+        kind, payload = self.objects.read(oid)
+        if kind != TREE:
+            raise BrokenRecord(f"{oid[:12]} is a {kind}, not a tree")
+        if len(payload) > MOST_TREE:
+            raise BrokenRecord(f"tree {oid[:12]} is larger than that of any record")
+        if len(self.recent) >= RECENT:
+            del self.recent[next(iter(self.recent))]
+        self.recent[oid] = payload
+        return payload
+
+    def entries_of(self, payload: bytes, at: str) -> dict[bytes, TreeEntry]:
+        entries = raw.parse_tree(payload, self.width)
+        found = {entry.name: entry for entry in entries}
+        if len(found) != len(entries):
+            raise BrokenRecord(f"{at} has one name twice")
+        return found
+
+    def blob(self, oid: str) -> bytes:
+        kind, payload = self.objects.read(oid)
+        if kind != BLOB:
+            raise BrokenRecord(f"{oid[:12]} is a {kind}, not a file")
+        return payload
+
+    def commit(self, oid: str) -> raw.Commit:
+        kind, payload = self.objects.read(oid)
+        if kind != COMMIT:
+            raise BrokenRecord(f"{oid[:12]} is a {kind}, not a commit")
+        return raw.parse_commit(payload)
+
+    def attachment(self, gate: Gate, name: str) -> bytes:
+        """An attachment's bytes. It is a regular file in folders; a link, or nothing, is an error."""
+        absent = BrokenRecord(f"gate {gate.id}: its record holds no file {ATTACHMENTS}/{name}")
+        tree = self.tree(self.commit(gate.history[0].commit).tree)
+        *folders, last = [ATTACHMENTS, *name.split("/")]
+        for part in folders:
+            inner = tree.get(part.encode())
+            if inner is None or inner.mode != FOLDER:
+                raise absent
+            tree = self.tree(inner.oid)
+        file = tree.get(last.encode())
+        if file is None or file.mode != REGULAR:
+            raise absent
+        return self.blob(file.oid)
+
+
+class SideLine(NamedTuple):
+    """Commits beside a record, each the first parent of the next, with their places; it begins on another line or at `fork`."""
+
+    fork: str
+    places: dict[str, int]
+    below: LineBefore | None
+
+
+class LineBefore:
+    """The commits of a line up to one of them, and of the lines that it began on: what the next one had before it."""
+
+    def __init__(self, line: SideLine, last: int) -> None:
+        self.line = line
+        self.last = last
+
+    def __contains__(self, oid: object) -> bool:
+        here: LineBefore | None = self
+        while here is not None:
+            if here.line.places.get(oid, MOST_BESIDE) <= here.last:  # type: ignore[call-overload]
+                return True
+            here = here.line.below
+        return False
+
+    def __iter__(self) -> Iterator[str]:
+        here: LineBefore | None = self
+        while here is not None:
+            yield from (oid for oid, place in here.line.places.items() if place <= here.last)
+            here = here.line.below
+
+    def __len__(self) -> int:
+        count = 0
+        here: LineBefore | None = self
+        while here is not None:
+            count, here = count + here.last + 1, here.line.below
+        return count
+
+
+class Beside:
+    """What lies beside one record: the commits from which events were recorded again. Each is read once, however many
+    events stand on it: else reading a record would take the product of its two sides.
+    """
+
+    def __init__(self, chains: Chains, gate: str, entries: Iterable[Entry] = ()) -> None:
+        self.chains = chains
+        self.gate = gate
+        self.places = {entry.commit for entry in entries}
+        self.lines: dict[str, LineBefore] = {}
+
+    def take(self, entry: Entry) -> None:
+        """One more event of the record."""
+        self.places.add(entry.commit)
+
+    def saw(self, oid: str, commit: raw.Commit, said: tuple[str, str]) -> tuple[Collection[str], str]:
+        """What the author of an event recorded again had before them: what this record has not, and where that begins.
+
+        The original must say exactly the same: its author's signature stands on it, and would otherwise vouch for anything.
+        """
+        at = f"gate {self.gate}: commit {oid[:12]}"
+        if len(commit.parents) > 2:
+            raise BrokenRecord(f"{at} has {len(commit.parents)} parents; an event recorded again has two")
+        chains = self.chains
+        original = chains.commit(commit.parents[1])
+        if not original.parents:
+            raise BrokenRecord(f"{at} records again what no event of this gate is")
+        before, after = chains.tree(chains.commit(original.parents[0]).tree), chains.tree(original.tree)
+        folder, _, blob = chains.addition(self.gate, commit.parents[1], before, after)
+        if (folder, blob) != said:
+            raise BrokenRecord(
+                f"{at} says something else than {commit.parents[1][:12]}, which it records again"
+            )
+        return self.way_back(at, original.parents[0])
+
+    def way_back(self, at: str, start: str) -> tuple[Collection[str], str]:
+        """The commits from there back to the record, and the one of the record that they lead to."""
+        new: list[str] = []
+        here: str | None = start
+        while here not in self.places and here not in self.lines:
+            if here is None or len(self.lines) + len(new) >= MOST_BESIDE:
+                raise BrokenRecord(f"{at} records again what was said of another gate")
+            new.append(here)
+            here = next(iter(self.chains.commit(here).parents), None)
+        known = self.lines.get(here or "")
+        if not new and known is None:
+            return (), start
+        line = known.line if known is not None else SideLine(here or "", {}, None)
+        if new and known is not None and known.last + 1 < len(line.places):
+            line = SideLine(line.fork, {}, known)
+        for oid in reversed(new):
+            line.places[oid] = len(line.places)
+            self.lines[oid] = LineBefore(line, line.places[oid])
+        return self.lines[start], line.fork
+
+
+def named_in(kind: str, payload: bytes, width: int) -> list[str]:
+    """What a record's object names that is needed to read the record: of a commit its tree and first parent."""
+    if kind == COMMIT:
+        lines = payload[: 4 * width + 16].split(b"\n", 2)[:2]
+        heads = (line.partition(b" ") for line in lines)
+        return [oid.decode("ascii", "replace") for head, _, oid in heads if head in (b"tree", b"parent")]
+    if kind != TREE:
+        return []
+    try:
+        entries = raw.parse_tree(payload, width)
+    except BrokenRecord:
+        return []
+    return [entry.oid for entry in entries if entry.name != ATTACHMENTS.encode()]
+
+
+def difference(at: str, what: str, before: Tree, after: Tree) -> bytes:
+    """The one name that was added or changed from `before` to `after`."""
+    gone = [name for name in before if name not in after]
+    if gone:
+        raise BrokenRecord(f"{at} removes {gone[0].decode('utf-8', 'replace')!r} from {what}")
+    changed = [name for name in after if before.get(name) != after[name]]
+    if len(changed) != 1:
+        names = ", ".join(repr(name.decode("utf-8", "replace")) for name in changed[:3])
+        raise BrokenRecord(f"{at} changes {names or 'nothing'} in {what}; each event adds exactly one file")
+    return changed[0]
+
+
+def parse_recorded(gate: str, folder: str | None, data: bytes, path: str) -> Event:
+    try:
+        return events.parse_event(folder, data, f"{gate}:{path}")
+    except BadDocument as wrong:
+        raise BrokenRecord(f"gate {wrong.message}") from wrong
+
+
+# Kept free at a record's end: talk must not use up the room of an answer and of what comes of it.
+SPARE = 200
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Whose name stands on a commit, and when."""
+
+    who: str
+    at: int
+    sign: bool = False
+
+
+class Records(Chains):
+    def __init__(self, repo: Repository, objects: Objects) -> None:
+        super().__init__(objects, len(repo.zero) // 2)
+        self.repo = repo
+
+    # writing: objects only; moving the ref is the caller's last step
+
+    def write_opened(self, opened: Opened, attachments: Mapping[str, bytes], by: Signature) -> Gate:
+        data = events.dump_event(opened)
+        gate = gate_id(data)
+        events.parse_event(None, data, QUESTION_FILE)  # what is written must be readable
+        files = {QUESTION_FILE: data, **{f"{ATTACHMENTS}/{name}": body for name, body in attachments.items()}}
+        folded = begin(gate, Entry("", "opened", opened, (), QUESTION_FILE), opened)
+        with self.objects.together():
+            tree = self.write_files(files)
+            oid = self.write_commit(tree, (), by, message("opened", opened, folded))
+        return begin(gate, Entry(oid, "opened", opened, (), QUESTION_FILE), opened)
+
+    def write_event(self, gate: Gate, name: str, event: Event, by: Signature) -> Gate:
+        """The gate with one more event. The table decides first: an event that does not fit writes nothing."""
+        check_room(gate, name)
+        folder = events.FOLDER_OF[name]
+        tree = self.commit(gate.tip).tree
+        there = self.files_in(tree, folder)
+        data = self.unsaid(there, event)
+        event = events.parse_event(folder, data, name)  # what is written must be readable
+        path = f"{folder}/{self.free_name(there, data)}"
+        after = apply(gate, Entry("", name, event, (gate.tip,), path))
+        with self.objects.together():
+            written = self.with_file(tree, path, data)
+            oid = self.write_commit(written, (gate.tip,), by, message(after.history[-1].name, event, after))
+        return apply(gate, Entry(oid, name, event, (gate.tip,), path))
+
+    def repeat(
+        self, gate: Gate, entry: Entry, by: Signature, original: str, beside: Beside | None = None
+    ) -> Gate:
+        """Record again, on top of a gate that moved, what somebody said: the same file, the original as second parent.
+
+        `beside` is what is known of the gate's record, where several events follow one another.
+        """
+        folder = entry.path.partition("/")[0]
+        name = events.BY_FOLDER[folder].name
+        check_room(gate, name)
+        data = self.file_of(entry)
+        event = parse_recorded(gate.id, folder, data, entry.path)
+        tree = self.commit(gate.tip).tree
+        there = self.files_in(tree, folder)
+        if self.has(there, data):
+            raise IllegalEvent(f"gate {gate.id}: its record has that already")
+        path = f"{folder}/{self.free_name(there, data)}"
+        added = self.with_file(tree, path, data)
+        parents = (gate.tip, original)
+        said = (folder, self.blob_of(added, path))
+        known = beside or Beside(self, gate.id, gate.history)
+        saw, fork = known.saw(original, raw.Commit(added, parents, "", False), said)
+        after = apply(gate, Entry("", name, event, parents, path, saw, fork))
+        oid = self.write_commit(added, parents, by, message(after.history[-1].name, event, after))
+        written = apply(gate, Entry(oid, name, event, parents, path, saw, fork))
+        known.take(written.history[-1])
+        return written
+
+    def file_of(self, entry: Entry) -> bytes:
+        return self.blob(self.blob_of(self.commit(entry.commit).tree, entry.path))
+
+    def blob_of(self, tree: str, path: str) -> str:
+        """The object that an event's file is, in the tree of a record that has it."""
+        folder, _, name = path.partition("/")
+        files = self.raw_tree(self.tree(tree)[folder.encode()].oid)
+        found = raw.entry_named(files, name.encode(), self.width)
+        if found is None:
+            raise BrokenRecord(f"tree {tree[:12]} has no file {path}")
+        return found.oid
+
+    def files_in(self, tree: str, folder: str) -> bytes:
+        """What a record has in one folder of events."""
+        there = self.tree(tree).get(folder.encode())
+        return self.raw_tree(there.oid) if there else b""
+
+    def has(self, there: bytes, data: bytes) -> bool:
+        """Whether one of these files has these bytes: they would be the same event once more."""
+        return bytes.fromhex(object_id(BLOB, data, self.width)) in there
+
+    def unsaid(self, there: bytes, event: Event) -> bytes:
+        """An event's file, unlike any that is there. The same words in the same second are dated a second later."""
+        data = events.dump_event(event)
+        while not isinstance(event, Opened) and self.has(there, data):
+            event = replace(event, at=text.format_time(text.parse_time(event.at) + 1))
+            data = events.dump_event(event)
+        return data
+
+    def free_name(self, there: bytes, data: bytes) -> str:
+        """What an event's file is called: the beginning of its SHA-256, and a number where another has that name."""
+        stem, number = file_name(data), 1
+        name = f"{stem}.yaml"
+        while raw.entry_named(there, name.encode(), self.width):
+            number += 1
+            name = f"{stem}-{number}.yaml"
+        return name
+
+    def with_file(self, tree: str, path: str, data: bytes) -> str:
+        """The tree with one more file in one folder."""
+        folder, _, name = path.partition("/")
+        top = self.tree(tree)
+        inner = self.raw_tree(top[folder.encode()].oid) if folder.encode() in top else b""
+        entry = TreeEntry(REGULAR, name.encode(), self.objects.write(BLOB, data))
+        written = self.objects.write(TREE, raw.with_entry(inner, entry, self.width))
+        top[folder.encode()] = TreeEntry(FOLDER, folder.encode(), written)
+        return self.write_tree(top.values())
+
+    def write_files(self, files: Mapping[str, bytes]) -> str:
+        """A tree of files given by path."""
+        folders: dict[str, dict[str, bytes]] = {}
+        entries: list[TreeEntry] = []
+        for path, data in files.items():
+            folder, slash, rest = path.partition("/")
+            if slash:
+                folders.setdefault(folder, {})[rest] = data
+            else:
+                entries.append(TreeEntry(REGULAR, os.fsencode(path), self.objects.write(BLOB, data)))
+        entries += [
+            TreeEntry(FOLDER, os.fsencode(name), self.write_files(inner)) for name, inner in folders.items()
+        ]
+        return self.write_tree(entries)
+
+    def write_tree(self, entries: Iterable[TreeEntry]) -> str:
+        return self.objects.write(TREE, raw.dump_tree(entries))
+
+    def write_commit(self, tree: str, parents: Sequence[str], by: Signature, message: str) -> str:
+        if by.sign:
+            return self.sign_commit(tree, parents, by, message)
+        return self.objects.write(COMMIT, raw.dump_commit(tree, parents, by.who, by.at, message))
+
+    def sign_commit(self, tree: str, parents: Sequence[str], by: Signature, message: str) -> str:
+        """Through git itself, which knows the person's key and how to ask for it."""
+        name, _, email = by.who.rpartition(" <")
+        email = email.removesuffix(">")
+        person = {"NAME": name, "EMAIL": email, "DATE": f"{by.at} +0000"}
+        env = {f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in person.items()}
+        named = [part for parent in parents for part in ("-p", parent)]
+        self.objects.flush()
+        try:
+            return self.repo.git.text("commit-tree", "-S", tree, *named, input=message.encode(), env=env)
+        except GitFailed as failed:
+            failed.message = f"it cannot be signed: {failed.stderr or failed.message}"
+            failed.hint = failed.hint or (
+                "name your key: git config --global gpg.format ssh && "
+                "git config --global user.signingKey ~/.ssh/id_ed25519.pub"
+            )
+            raise
+
+
+def check_room(gate: Gate, name: str) -> None:
+    most = MOST_EVENTS - SPARE if traits(name).talk else MOST_EVENTS
+    if len(gate.history) >= most:
+        raise Failure(
+            f"gate {gate.id} has {len(gate.history)} events; no more can be {name}",
+            hint=f"answer it, or end it: git gate stop {gate.id} --reason R",
+        )
+
+
+NOBODY = "gitgate <nobody@gitgate.invalid>"

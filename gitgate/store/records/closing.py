@@ -21,8 +21,8 @@ from ..remote import REFUSED, STALE, RefMove, tracking
 from ..remote.fetch import fetch, fetch_folder, fetch_refs
 from ..remote.push import ALL_REFUSED, push, push_gates
 from ..remote.wire import Progress
+from . import Signature
 from .archive import ArchivedGate, Binder, Late, Shelf, contents, find_archived, is_month, late_words, shelves
-from .records import Signature
 
 
 class FoldRefused(PushRefused):

@@ -28,7 +28,7 @@ from ...record.runs import (
 from ...text import spelled
 from ..git import Git, Repository
 from ..git.objects import BLOB, REGULAR, TreeEntry
-from .records import Records, Signature
+from . import Records, Signature
 
 MOST_FILE = MOST_RESULT + (1 << 16)
 MOST_TOGETHER = 256 << 20

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from ...document import dataclass
 from ...errors import WorkFailed
+from .. import private_folder
 from ..git import Git, Repository
-from ..git.permissions import private_folder
 from . import lstat, printable
 from .snapshot import scratch_index
 

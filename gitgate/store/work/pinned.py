@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...errors import GitFailed, WorkFailed
+from .. import take_lock
 from ..git import Git, Repository
-from ..git.permissions import take_lock
 from . import lstat
 from .aside import (
     AsideNote,

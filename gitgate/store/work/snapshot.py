@@ -16,8 +16,8 @@ from shlex import quote
 
 from ...document import dataclass, replace
 from ...errors import GitFailed, Usage, WorkFailed
+from .. import private_folder
 from ..git import Git, Repository
-from ..git.permissions import private_folder
 from . import (
     EMPTY_TREE,
     READ_FOR_SECRETS,

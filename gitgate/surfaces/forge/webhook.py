@@ -23,7 +23,7 @@ from urllib.parse import parse_qs
 
 from ...errors import Failure, GateError, Usage
 from ...record import Summary
-from ...store.git.permissions import private_folder
+from ...store import private_folder
 from ...text import one_line
 from .hosts import GITHUBS_HOOKS, Commented, Dispatched, Hooks, parse_event
 

@@ -15,7 +15,7 @@ from ...context import Desk
 from ...context.machine import state_home
 from ...errors import Failure, GateError
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding
-from ...store.git.permissions import Sharing, private_folder, sharing
+from ...store import Sharing, private_folder, read_sharing
 from .addresses import Occasion, Recipient, is_server, load_addresses, message_id
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class AddressState:
 def outbox_folder(desk: Desk) -> tuple[Path, Sharing]:
     """Where it is, and what others may do there."""
     if is_server(desk):
-        shared = sharing(desk.settings.git)
+        shared = read_sharing(desk.settings.git)
         if shared.bits:
             return desk.repo.common_dir / SHARED_FOLDER, shared
         return desk.repo.state_dir / FOLDER, shared

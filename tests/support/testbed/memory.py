@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gitgate.store.git import Git, Repository
 from gitgate.store.git.objects import MOST_BYTES, NamedObject, check_oid, missing, too_large
-from gitgate.store.records.records import Records
+from gitgate.store.records import Records
 
 
 class MemoryObjects:

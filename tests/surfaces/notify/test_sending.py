@@ -550,9 +550,7 @@ def test_what_waits_for_long_is_not_read_for_a_new_address(
         asked(alone)
     clock.pass_by(2 * 86_400)
     hook_up(alone.clone, "command true")
-    monkeypatch.setattr(
-        "gitgate.store.records.records.Records.load", lambda *_: pytest.fail("a record was read")
-    )
+    monkeypatch.setattr("gitgate.store.records.Records.load", lambda *_: pytest.fail("a record was read"))
     assert send(alone).sent == 0
 
 

@@ -14,12 +14,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from zlib import crc32
 
-from ...model import LENGTH
-from ...record import Summary, read_summaries
-from ...version import VERSION
-from ..git import failure
-from ..git.permissions import may_keep, private_folder
-from ..git.refs import OPEN, Refs, batch_form, checked_run, widen
+from ..model import LENGTH
+from ..record import Summary, read_summaries
+from ..version import VERSION
+from . import may_keep, private_folder
+from .git import failure
+from .git.refs import OPEN, Refs, batch_form, checked_run, widen
 
 # To be raised when a row's fields or how they are read changes. A release has indexes of its own in any case.
 FORMAT = 2
