@@ -15,7 +15,7 @@ from ...model import AWAITING
 from ...store.git.refs import OPEN
 from .. import exits
 from ..terminal import Screen, explain_alone, gate_argument, verb
-from .jobs import (
+from . import (
     accounts_behind_job,
     need_protected,
     refuse_other_requesters,
@@ -100,7 +100,7 @@ def claim_proven(screen: Screen, desk: Desk, forge: Forge, name: str, vouched: s
     from ...gates.leases import JOBS, boottime
     from ...gates.recording import reload
     from ...resumption.run import asked_before
-    from .jobs import may_start
+    from . import may_start
 
     gate = reload(desk, name)
     ready = may_start(screen, desk, forge, gate, vouched)
@@ -489,7 +489,7 @@ def finish(screen: Screen, desk: Desk, forge: Forge, done: list[Accepted], *, re
     for one in earlier:
         screen.say(f"{one.outcome}: {one.words}")
     tell_accepted(screen, last.gate or None, last.outcome, last.words)
-    from .jobs import hand_on
+    from . import hand_on
 
     gates = list(dict.fromkeys(one.gate for one in done if one.goes_on))
     hand_on(screen, desk, gates)
@@ -507,7 +507,7 @@ def dispatched(screen: Screen, desk: Desk, forge: Forge, event: Dispatched, *, r
     if not event.gate:
         return sweep_now(screen, desk, forge, resume=resume)
     tell_accepted(screen, event.gate, "vouched", f"{event.login} asks for gate {event.gate} to be acted on")
-    from .jobs import hand_on
+    from . import hand_on
 
     hand_on(screen, desk, [event.gate])
     refresh_comment(screen, desk, forge, event.gate)

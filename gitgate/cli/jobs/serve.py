@@ -243,7 +243,7 @@ class Office:
     def act(self, gates: list[str]) -> None:
         from ...context import open_desk
         from ...surfaces.forge.hosts.connect import connect
-        from .jobs import act_on_gates
+        from . import act_on_gates
 
         with self.going_on():
             desk = open_desk(self.screen.start, self.screen.env)

@@ -12,7 +12,7 @@ import click
 from ...errors import Failure, GateError, NotAllowed, Usage
 from .. import exits
 from ..terminal import Screen, gate_argument, read_file, verb
-from .jobs import accounts_behind_job, job_event, job_server, need_protected, write_outputs
+from . import accounts_behind_job, job_event, job_server, need_protected, write_outputs
 
 if TYPE_CHECKING:
     from ...context import Desk
@@ -51,14 +51,14 @@ def read_event_file(name: str) -> Event:
 
 
 def act_on(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vouched: str = "") -> int:
-    from .jobs import resume_gates
+    from . import resume_gates
 
     return resume_gates(screen, desk, forge, gates, vouched)
 
 
 def sweep_now(screen: Screen, desk: Desk, forge: Forge, *, resume: bool) -> int:
     from ...surfaces.forge.sweeping import sweep
-    from .jobs import hand_on, summarise
+    from . import hand_on, summarise
 
     done = sweep(desk, forge)
     tell_swept(screen, done)
@@ -157,7 +157,7 @@ def publish_command(screen: Screen) -> int:
     """
     from ...acts.askers import logins_of
     from ...sharing.branches import head_branch, publish_branch
-    from .jobs import accounts_behind_job, need_protected, refuse_altered, refuse_other_requesters
+    from . import accounts_behind_job, need_protected, refuse_altered, refuse_other_requesters
 
     refuse_altered(screen, screen.desk())
     desk, forge = desk_and_forge(screen)
@@ -204,7 +204,7 @@ def resume_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
     git gate github resume 7k2f --event "$GITHUB_EVENT_PATH"
     """
     from ...acts import open_gate
-    from .jobs import need_protected, summarise
+    from . import need_protected, summarise
 
     desk, forge = desk_and_forge(screen)
     need_protected(screen, desk)
@@ -241,7 +241,7 @@ def vouched_for(desk: Desk, forge: Forge, gate: str, event_file: str | None) -> 
 @verb
 def credential_command(screen: Screen, action: str) -> int:
     """What git calls to log in: gives the job's token to the job's own server, and to no other."""
-    from .jobs import credential
+    from . import credential
 
     return credential(screen, action)
 
@@ -257,7 +257,7 @@ def run_first(screen: Screen) -> int:
     from ...policy.project import in_force
     from ...setup import in_job
     from ..verbs.resume import ASKED, SETTINGS, wrap_command
-    from .jobs import agent_command, need_protected, undisturbed, write_outputs
+    from . import agent_command, need_protected, undisturbed, write_outputs
 
     desk = screen.desk()
     need_protected(screen, desk)
