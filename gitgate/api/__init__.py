@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ..acts.sessions import Dropped
     from ..audit import Problem, Verified
     from ..audit.bundle import Exported
-    from ..audit.origins import Origin
+    from ..audit.earlier import FoundDecision, Origin
     from ..audit.policies import Explained as Ruling
     from ..audit.policies import PolicyInForce as Policy
     from ..exchange import PutAside, Synced
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from ..flows.endings import ChildStopped, Diverged, RunStuck, RunWaits, StepFailed
     from ..flows.phases import Flow, FlowEvent, FlowState, Human, Phase
     from ..flows.steps import auto_approve, cli_prompt
-    from ..gates.searching import FoundDecision
     from ..model.gate import Conversation
     from ..resumption.run import Resumed
     from ..setup import Step
@@ -103,10 +102,10 @@ RESULTS = {
     "Flow": ("flows.phases", "Flow"),
     "FlowEvent": ("flows.phases", "FlowEvent"),
     "FlowState": ("flows.phases", "FlowState"),
-    "FoundDecision": ("gates.searching", "FoundDecision"),
+    "FoundDecision": ("audit.earlier", "FoundDecision"),
     "GateOutcome": ("acts.alternatives", "GateOutcome"),
     "Human": ("flows.phases", "Human"),
-    "Origin": ("audit.origins", "Origin"),
+    "Origin": ("audit.earlier", "Origin"),
     "Phase": ("flows.phases", "Phase"),
     "Policy": ("audit.policies", "PolicyInForce"),
     "Problem": ("audit", "Problem"),

@@ -40,11 +40,10 @@ if TYPE_CHECKING:
     from ..acts.answering import Deliver
     from ..acts.reporting import Json
     from ..audit import Verified
-    from ..audit.origins import Origin
+    from ..audit.earlier import FoundDecision, Origin
     from ..context import Desk
     from ..exchange import Synced
     from ..gates import Filter
-    from ..gates.searching import FoundDecision
     from ..store.work.restore import Worktree
 
 # What agents and people do to gates: ask, wait, take back; answer, remark, change, end.
@@ -629,7 +628,7 @@ def why(file: str | Path, *, rev: str | None = None, directory: Directory = None
 
     >>> [one.gate for one in gitgate.why("src/db.py:40,60") if one.verified]
     """
-    from ..audit.origins import origins, read_asked
+    from ..audit.earlier import origins, read_asked
 
     with open_desk(directory) as desk:
         return tuple(origins(desk, read_asked(desk, absolute_directory(directory), str(file), rev)))
@@ -647,8 +646,8 @@ def search(
 
     >>> [one.gate.opened.title for one in gitgate.search("which database", since="90d")]
     """
-    from ..gates.searching import SearchTerms
-    from ..gates.searching import search as look_through
+    from ..audit.earlier import SearchTerms
+    from ..audit.earlier import search as look_through
     from ..text import parse_since
 
     kind = None if type is None else known_type(type)

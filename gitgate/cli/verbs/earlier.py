@@ -15,10 +15,9 @@ from ...text import counted
 from ..terminal import Screen, verb
 
 if TYPE_CHECKING:
-    from ...audit.origins import Origin
+    from ...audit.earlier import FoundDecision, Origin, SearchTerms
     from ...context import Desk
     from ...gates.history import Figures, Statistics
-    from ...gates.searching import FoundDecision, SearchTerms
     from ...model import SignatureMark
 
 # What was decided before: `git gate why` by the lines that came of it, `git gate search` by its words.
@@ -42,7 +41,7 @@ def why_command(screen: Screen, file: str, rev: str | None) -> None:
     git gate why src/db.py:40,60 --json
     git gate why --rev v1.2 src/db.py
     """
-    from ...audit.origins import origins, read_asked
+    from ...audit.earlier import origins, read_asked
 
     desk = screen.desk()
     screen.progress("reading whose lines these are")
@@ -156,7 +155,7 @@ def search_command(screen: Screen, words: tuple[str, ...], **flags: Any) -> None
     git gate search deploy --by ada --since 90d
     git gate search migrat --type approval --limit 5 --json
     """
-    from ...gates.searching import SearchTerms, read_needles, search
+    from ...audit.earlier import SearchTerms, read_needles, search
     from .lists import type_of
 
     read_needles(words)
@@ -198,7 +197,7 @@ def found_lines(
     signed: Mapping[str, SignatureMark],
 ) -> Iterator[str]:
     """The question, what was decided, and the lines where the words stand besides."""
-    from ...gates.searching import passages
+    from ...audit.earlier import passages
     from ...model import UNSIGNED
     from ...questions.answers import printed
     from ...render import STATE_CELLS, STATE_COLORS, age, paint

@@ -13,12 +13,12 @@ import pytest
 import gitgate
 from gitgate.acts import remarks
 from gitgate.acts.answering import Manner, respond
+from gitgate.audit import earlier
+from gitgate.audit.earlier import SearchTerms, matched_in, needle, search, search_words, searched_text
 from gitgate.context import Desk
 from gitgate.context.targets import find_tip
 from gitgate.errors import Usage
-from gitgate.gates import searching
 from gitgate.gates.recording import reload
-from gitgate.gates.searching import SearchTerms, matched_in, needle, search, search_words, searched_text
 from gitgate.model.gate import Gate, Option, Question
 from gitgate.questions import Given
 from gitgate.sharing.archiving import fold_closed
@@ -35,7 +35,7 @@ PORT = Question("answer", "Which port?", "text")
 
 @pytest.fixture(autouse=True)
 def index_from_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "FEW", 0)
+    monkeypatch.setattr(earlier, "FEW", 0)
 
 
 def ids(seat: Seat, *words: str, **narrowed: Any) -> list[str]:
@@ -150,13 +150,13 @@ def test_only_new_records_are_read(alone: Seat, monkeypatch: pytest.MonkeyPatch)
     known = {gate_of(alone, PORT).id, gate_of(alone, DB).id}
     assert set(ids(alone, "which")) == known
     read: list[str] = []
-    real = searching.read_texts
+    real = earlier.read_texts
 
-    def noted(desk: Desk, ends: list[searching.Ending]) -> Iterator[searching.Text]:
+    def noted(desk: Desk, ends: list[earlier.Ending]) -> Iterator[earlier.Text]:
         read.extend(end.gate for end in ends)
         return real(desk, ends)
 
-    monkeypatch.setattr(searching, "read_texts", noted)
+    monkeypatch.setattr(earlier, "read_texts", noted)
     assert set(ids(alone, "which")) == known
     assert read == []
     new = gate_of(alone, PORT)
@@ -177,7 +177,7 @@ def test_an_index_that_is_no_good_changes_nothing(
     elif harm == "gone":
         place.unlink()
     elif harm == "none":
-        monkeypatch.setattr(searching, "has_index", lambda: False)
+        monkeypatch.setattr(earlier, "has_index", lambda: False)
     else:
         with sqlite3.connect(place) as base:
             if harm == "flipped":
@@ -275,7 +275,7 @@ def test_a_list_loads_no_more_for_it(alone: Seat) -> None:
     gate_of(alone, PORT)
     script = (
         "import sys; from gitgate.cli.main import main; main(['list']); "
-        "assert not [m for m in sys.modules if m.endswith(('searching', 'origins', 'earlier'))]"
+        "assert not [m for m in sys.modules if m.endswith('earlier')]"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=alone.clone.path, capture_output=True, text=True
