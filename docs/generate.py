@@ -14,7 +14,7 @@ from pathlib import Path
 
 from generator import manual, markdown, tree
 
-from gitgate.cli.exits import MEANINGS
+from gitgate.cli import MEANINGS
 from gitgate.cli.main import SECTIONS, cli
 from gitgate.config import SETTINGS
 from gitgate.model import RUN_TABLE, TABLE

@@ -15,7 +15,7 @@ from generator import manual, markdown, tree
 
 from gitgate.agents.agent import Start
 from gitgate.agents.command import placeholders
-from gitgate.cli.exits import Meaning
+from gitgate.cli import Meaning
 from gitgate.config import SETTINGS
 from gitgate.model import RUN_STATES, RUN_TABLE, STATES, TABLE
 from gitgate.version import REPOSITORY

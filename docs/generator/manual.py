@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 
-from gitgate.cli.exits import Meaning
+from gitgate.cli import Meaning
 from gitgate.config import Setting
 
 from .tree import Entry, Verb, anywhere, paragraphs, shared

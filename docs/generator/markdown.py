@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from gitgate.cli.exits import Meaning
+from gitgate.cli import Meaning
 from gitgate.config import Setting
 from gitgate.model import StateRow
 

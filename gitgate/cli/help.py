@@ -7,7 +7,7 @@ from collections.abc import Callable
 import click
 
 from ..errors import Usage
-from .exits import MEANINGS
+from . import MEANINGS
 from .terminal import Screen, verb
 
 ANSWERS = """\

@@ -13,7 +13,7 @@ import click
 
 from ..config import refuse_system
 from ..errors import GateError
-from . import exits
+from . import BUG, BY_KIND, DONE, FAILURE, INTERRUPTED, USAGE
 
 COMPLETING = "_GIT_GATE_COMPLETE"  # set when a shell asks what may be typed next
 
@@ -179,23 +179,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return cut_short(args)
     except (BrokenPipeError, SystemExit):  # click turns the first into the second
         quiet_stdout()
-        return exits.DONE
+        return DONE
     except Exception as bug:  # noqa: BLE001 - the one place where a bug becomes a report instead of a traceback
         return machine_failed(args, bug) if is_the_machines(bug) else report(args, bug)
-    return result if isinstance(result, int) else exits.DONE
+    return result if isinstance(result, int) else DONE
 
 
 def refused(args: Sequence[str], failed: GateError) -> int:
     from .meant import way_out
 
     hint = failed.hint or way_out(args, failed.kind, VERBS)
-    return complain(args, failed.code, failed.message, hint, exits.BY_KIND[failed.kind])
+    return complain(args, failed.code, failed.message, hint, BY_KIND[failed.kind])
 
 
 def misused(args: Sequence[str], wrong: click.UsageError) -> int:
     from .meant import usage_hint, usage_message
 
-    return complain(args, "usage", usage_message(wrong), usage_hint(wrong, args, VERBS), exits.USAGE)
+    return complain(args, "usage", usage_message(wrong), usage_hint(wrong, args, VERBS), USAGE)
 
 
 def run_verb(args: list[str]) -> object:
@@ -238,7 +238,7 @@ def is_the_machines(failed: BaseException) -> bool:
 
 
 def cut_short(args: Sequence[str]) -> int:
-    return complain(args, "interrupted", "interrupted", "nothing was left half done", exits.INTERRUPTED)
+    return complain(args, "interrupted", "interrupted", "nothing was left half done", INTERRUPTED)
 
 
 def machine_failed(args: Sequence[str], failed: BaseException) -> int:
@@ -249,9 +249,7 @@ def machine_failed(args: Sequence[str], failed: BaseException) -> int:
     except OSError:
         quiet_stdout()  # it is the output that cannot be written; at exit it would fail once more
         args = ()  # nor could an object be
-    return complain(
-        args, "machine", words, "make room or give way there, then type the same again", exits.FAILURE
-    )
+    return complain(args, "machine", words, "make room or give way there, then type the same again", FAILURE)
 
 
 def complain(args: Sequence[str], code: str, message: str, hint: str, status: int) -> int:
@@ -308,7 +306,7 @@ def report(args: Sequence[str], bug: BaseException) -> int:
         file.write(f"git-gate {VERSION}, Python {sys.version.split()[0]}, {sys.platform}, verb: {verb}\n\n")
         file.write("".join(traceback.format_exception(bug)))
     message = f"this is a bug in gitgate: {type(bug).__name__}"
-    return complain(args, "bug", message, f"the report is in {file.name}", exits.BUG)
+    return complain(args, "bug", message, f"the report is in {file.name}", BUG)
 
 
 def quiet_stdout() -> None:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from .exits import BY_KIND, DONE, FAILURE
+from . import BY_KIND, DONE, FAILURE
 
 if TYPE_CHECKING:
     from ..context import Desk

@@ -19,7 +19,7 @@ import pytest
 
 from gitgate.audit import Verified
 from gitgate.audit.auditing import check_orphans
-from gitgate.cli import exits
+from gitgate.cli import CONFLICT, FAILURE, NOT_ALLOWED, STALE, USAGE
 from gitgate.context import open_desk
 from support.everywhere import CELLS, NONE, PLACES, Place, homeless
 from support.testbed.command import COMMAND, Command, Outcome
@@ -78,11 +78,11 @@ def flaws(typed: str, said: Outcome, expected: int) -> list[str]:
         found.append(f"exit {said.code}, expected {expected}")
     if "Traceback" in said.err + said.out:
         found.append("a traceback")
-    if typed == "doctor" and said.code == exits.FAILURE and said.out:
+    if typed == "doctor" and said.code == FAILURE and said.out:
         # What it found is what was asked for, and each thing that is wrong has its command.
         if "\n      git " not in said.out:
             found.append("nothing that mends it")
-    elif said.code in (exits.FAILURE, exits.USAGE, exits.NOT_ALLOWED, exits.CONFLICT, exits.STALE):
+    elif said.code in (FAILURE, USAGE, NOT_ALLOWED, CONFLICT, STALE):
         if said.out:
             found.append("standard output beside an error")
         lines = said.err.splitlines()
@@ -190,7 +190,7 @@ def test_where_nothing_may_be_written(cli: Command, repo: Clone) -> None:
     }
     assert "it may only be read" in read["doctor"].stdout
     for said in written.values():
-        assert said.returncode == exits.FAILURE
+        assert said.returncode == FAILURE
         assert "Permission denied" in said.stderr or "insufficient permission" in said.stderr, said.stderr
         assert "chmod u+r" not in said.stderr
         assert "Traceback" not in said.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.cli.exits import MEANINGS
+from gitgate.cli import MEANINGS
 from gitgate.cli.help import TOPICS
 from gitgate.cli.main import VERBS
 from gitgate.questions.drafts import OF_GATE, OF_QUESTION

@@ -14,7 +14,7 @@ from shlex import quote
 import pytest
 
 import gitgate
-from gitgate.cli import exits, process
+from gitgate.cli import BUG, FAILURE, INTERRUPTED, process
 from gitgate.cli.main import complain
 from gitgate.cli.terminal import Screen
 from gitgate.errors import UnsupportedSystem
@@ -177,7 +177,7 @@ class TestErrors:
     def test_a_bug_is_reported(self, cli: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         """Exit 70; the report has the traceback and the verb, not the arguments."""
         monkeypatch.setattr("gitgate.acts.asking.ask", lambda *_: 1 // 0)
-        said = cli.quick("ask", "a secret", "--json", code=exits.BUG)
+        said = cli.quick("ask", "a secret", "--json", code=BUG)
         report = Path(said.json["error"]["hint"].removeprefix("the report is in "))
         try:
             text = report.read_text(encoding="utf-8")
@@ -195,7 +195,7 @@ class TestErrors:
             done = subprocess.run(
                 [str(COMMAND), *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
             )
-        assert done.returncode == exits.FAILURE
+        assert done.returncode == FAILURE
         assert "Traceback" not in done.stderr
         assert "report" not in done.stderr
 
@@ -207,7 +207,7 @@ class TestErrors:
             raise OSError(errno.ENOSPC, "No space left on device", "/repo/.git/x")
 
         monkeypatch.setattr("gitgate.acts.asking.ask", full)
-        error = cli.quick("ask", "Which?", "--json", code=exits.FAILURE).json["error"]
+        error = cli.quick("ask", "Which?", "--json", code=FAILURE).json["error"]
         assert (error["code"], error["message"]) == ("machine", "No space left on device: /repo/.git/x")
 
     def test_the_reader_may_leave(self, ask: Ask) -> None:
@@ -283,7 +283,7 @@ class TestStreams:
             done = subprocess.run(
                 [str(COMMAND), *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
             )
-        assert done.returncode == exits.FAILURE
+        assert done.returncode == FAILURE
         assert done.stderr.startswith("git gate: ")
 
     def test_an_interrupt_while_it_is_loading(
@@ -301,7 +301,7 @@ class TestStreams:
         monkeypatch.setattr(process, "leave", leave)
         with pytest.raises(SystemExit) as left:
             process.run()
-        assert left.value.code == exits.INTERRUPTED
+        assert left.value.code == INTERRUPTED
         assert "interrupted" in capsys.readouterr().err
 
 

@@ -214,7 +214,7 @@ def test_an_exit_code(copy: PackageCopy, repo: Clone) -> None:
     error = 'class TooTired(GateError):\n    code = "too_tired"\n    kind = "tired"\n\n\n'
     copy.put("errors.py", error, before="class Stale(GateError):")
     row = '    Meaning(77, "whoever should answer is asleep", "tired"),\n'
-    copy.put("cli/exits.py", row, before="    Meaning(BUG,")
+    copy.put("cli/__init__.py", row, before="    Meaning(BUG,")
     raised = '    from ..errors import TooTired\n    raise TooTired("it is late", hint="git gate list")\n'
     copy.put("acts/__init__.py", raised, before="    try:\n        gate, tip = find_tip")
     said = copy("show", "abcd", cwd=repo.path, code=77)

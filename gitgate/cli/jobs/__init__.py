@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ...errors import Failure, GateError, NotAllowed, Usage
-from .. import exits
+from .. import DONE, FAILURE, NOT_ALLOWED
 from ..terminal import Screen
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def act_on_gates(
     screen: Screen, desk: Desk, forge: Forge, gates: list[str], stopping: threading.Event, vouched: str = ""
 ) -> int:
     codes = [act_on_gate(screen, desk, forge, name, stopping, vouched) for name in gates]
-    return next((code for code in codes if code != exits.DONE), exits.DONE)
+    return next((code for code in codes if code != DONE), DONE)
 
 
 def act_on_gate(
@@ -114,10 +114,10 @@ def act_on_gate(
         done = pool.act(name)
     except GateError as failed:
         screen.warn(f"gate {name}: {failed.message}")
-        return exits.DONE if failed.kind == "conflict" else exits.FAILURE
+        return DONE if failed.kind == "conflict" else FAILURE
     refuse_other_requesters(desk, gate.opened.asked.logins)
     show_all(screen, desk, forge, done)
-    return exits.DONE if done.result in ("resumed", "lost") else exits.FAILURE
+    return DONE if done.result in ("resumed", "lost") else FAILURE
 
 
 def may_start(screen: Screen, desk: Desk, forge: Forge, gate: Gate, vouched: str) -> int | None:
@@ -126,12 +126,12 @@ def may_start(screen: Screen, desk: Desk, forge: Forge, gate: Gate, vouched: str
 
     if not (may_go_on(desk, gate) or is_retried(gate, vouched)) or gate.opened.delivery != "resume":
         screen.say(f"gate {gate.id} is {gate.state}: nothing is to be started")
-        return exits.DONE
+        return DONE
     why = doubt(desk, forge, gate, vouched)
     if not why:
         return None
     screen.warn(f"not started: {why}")
-    return exits.NOT_ALLOWED
+    return NOT_ALLOWED
 
 
 def refuse_unprepared(desk: Desk) -> None:
@@ -282,7 +282,7 @@ def job_server(screen: Screen) -> str:
 def credential(screen: Screen, action: str) -> int:
     """The protocol of git credential helpers: lines of `name=value` on standard input, and the same as an answer."""
     if action != "get":
-        return exits.DONE
+        return DONE
     asked = dict(line.partition("=")[::2] for line in sys.stdin.read(65_536).splitlines() if "=" in line)
     server = urlsplit(job_server(screen))
     user, token = "x-access-token", screen.env.get(TOKEN, "") or screen.env.get("GITHUB_TOKEN", "")
@@ -293,4 +293,4 @@ def credential(screen: Screen, action: str) -> int:
         )
     if token and asked.get("protocol") == server.scheme and asked.get("host") == server.netloc:
         screen.print(f"username={user}\npassword={token}")
-    return exits.DONE
+    return DONE

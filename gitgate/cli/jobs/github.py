@@ -13,7 +13,7 @@ import click
 from ...errors import Failure, GateError, NotAllowed, Usage
 from ...model import AWAITING
 from ...store.git.refs import OPEN
-from .. import exits
+from .. import DONE, FAILURE
 from ..terminal import Screen, explain_alone, gate_argument, verb
 from . import (
     accounts_behind_job,
@@ -111,7 +111,7 @@ def claim_proven(screen: Screen, desk: Desk, forge: Forge, name: str, vouched: s
         held = claim(desk, gate, Claimant(JOBS, term=term, monotonic=boottime), insist=True)
     except GateError as failed:
         screen.warn(f"gate {name}: {failed.message}")
-        return exits.DONE if failed.kind == "conflict" else exits.FAILURE
+        return DONE if failed.kind == "conflict" else FAILURE
     screen.say(f"claimed gate {name}, attempt {held.attempt}")
     if asked_before(desk, held):
         return only_recorded(screen, desk, forge, held)
@@ -125,7 +125,7 @@ def claim_proven(screen: Screen, desk: Desk, forge: Forge, name: str, vouched: s
         claim=json.dumps({**said, "seed": "", "course": course}),
     )
     screen.emit("github-claim", {"gate": name, "claim": held.claim}, "")
-    return exits.DONE
+    return DONE
 
 
 def only_recorded(screen: Screen, desk: Desk, forge: Forge, held: HeldClaim) -> int:
@@ -136,7 +136,7 @@ def only_recorded(screen: Screen, desk: Desk, forge: Forge, held: HeldClaim) -> 
     with Renewer(errand.open_desk, held) as renewer:
         done = only_record(errand, desk, renewer, asked_before(desk, held), errand.course(held.gate))
     show_all(screen, desk, forge, done)
-    return exits.DONE
+    return DONE
 
 
 def errand_of(screen: Screen, desk: Desk, forge: Forge) -> Errand:
@@ -209,7 +209,7 @@ def go_on_command(screen: Screen, gate_id: str) -> int:
             pool.course = lambda _gate: Course(**course)
         done = pool.attempt(desk, gate_id)
     screen.emit("github-go-on", {"gate": gate_id, "result": done.result, "reason": done.reason}, "")
-    return exits.DONE if done.result == "resumed" else exits.FAILURE
+    return DONE if done.result == "resumed" else FAILURE
 
 
 @click.command("pack")
@@ -235,7 +235,7 @@ def pack_command(screen: Screen, folder: Path, gate: str) -> int:
     screen.say(
         f"packed for the next job: {', '.join(made.asked) or 'no question'}; {made.head[:10] or 'no commit'}"
     )
-    return exits.DONE
+    return DONE
 
 
 @click.command("deliver")
@@ -261,7 +261,7 @@ def deliver_command(screen: Screen, folder: Path, gate: str) -> int:
         done = deliver_resumed(screen, desk, forge, folder, gate)
         show_all(screen, desk, forge, done)
         summarise(screen, desk, forge)
-        return exits.DONE if done.result in ("resumed", "lost") else exits.FAILURE
+        return DONE if done.result in ("resumed", "lost") else FAILURE
     return deliver_first(screen, desk, forge, folder)
 
 
@@ -400,7 +400,7 @@ def ask_job(screen: Screen, desk: Desk, forge: Forge, gate: Gate, thread: Thread
     fields = {"gate": gate.id, "thread": thread, "comment": None, "url": url, "asked": True, "job": url}
     screen.emit("github-comment", fields, url)
     screen.say("this repository's jobs keep its comments, so one was asked to post it")
-    return exits.DONE
+    return DONE
 
 
 def tell_comment(screen: Screen, gate: str, board: Board) -> int:
@@ -408,7 +408,7 @@ def tell_comment(screen: Screen, gate: str, board: Board) -> int:
     fields: dict[str, object] = {"gate": gate, "thread": board.thread, "comment": comment.number}
     fields |= {"url": comment.url, "asked": False, "job": None}
     screen.emit("github-comment", fields, comment.url)
-    return exits.DONE
+    return DONE
 
 
 @github_command.command("show")
@@ -438,7 +438,7 @@ def show_command(screen: Screen, gate_id: str) -> int:
     site = place.site if place else ""
     body = render(View(gate, stat, diff, site, whose=whose_reply(desk, gate), customs=customs))
     screen.emit("github-show", {"gate": gate.id, "body": body}, body.rstrip("\n"))
-    return exits.DONE
+    return DONE
 
 
 @github_command.command("accept")
@@ -494,7 +494,7 @@ def finish(screen: Screen, desk: Desk, forge: Forge, done: list[Accepted], *, re
     gates = list(dict.fromkeys(one.gate for one in done if one.goes_on))
     hand_on(screen, desk, gates)
     summarise(screen, desk, forge)
-    return act_on(screen, desk, forge, gates) if resume and gates else exits.DONE
+    return act_on(screen, desk, forge, gates) if resume and gates else DONE
 
 
 def dispatched(screen: Screen, desk: Desk, forge: Forge, event: Dispatched, *, resume: bool) -> int:
@@ -512,7 +512,7 @@ def dispatched(screen: Screen, desk: Desk, forge: Forge, event: Dispatched, *, r
     hand_on(screen, desk, [event.gate])
     refresh_comment(screen, desk, forge, event.gate)
     summarise(screen, desk, forge)
-    return act_on(screen, desk, forge, [event.gate], vouched_by(desk, forge, event)) if resume else exits.DONE
+    return act_on(screen, desk, forge, [event.gate], vouched_by(desk, forge, event)) if resume else DONE
 
 
 def tell_accepted(screen: Screen, gate: str | None, outcome: str, words: str) -> int:
@@ -520,7 +520,7 @@ def tell_accepted(screen: Screen, gate: str | None, outcome: str, words: str) ->
     write_outputs(screen, gate=gate or "", outcome=outcome)
     screen.emit("github-accept", {"gate": gate, "outcome": outcome, "words": words}, "")
     screen.say(f"{outcome}: {words}")
-    return exits.DONE
+    return DONE
 
 
 @github_command.command("sweep")
@@ -569,7 +569,7 @@ def status_command(screen: Screen, number: int | None) -> int:
     summarise(screen, desk, forge)
     fields = {"pull_request": chosen, "head": pull.head, "state": state}
     screen.emit("github-status", fields, state)
-    return exits.DONE
+    return DONE
 
 
 @github_command.command("dispatch")
@@ -592,7 +592,7 @@ def dispatch_command(screen: Screen, gate_id: str | None) -> int:
         raise stayed(gate, "shared, so no job has it")
     url = dispatch(desk, forge, gate)
     screen.emit("github-dispatch", {"gate": gate.id if gate else None, "url": url}, url)
-    return exits.DONE
+    return DONE
 
 
 for step in (prepare_command, run_command, publish_command, resume_command, credential_command):

@@ -20,7 +20,7 @@ import click
 
 from ...errors import Failure, GateError, IllegalEvent, Usage
 from ...text import one_line
-from .. import exits
+from .. import DONE
 from ..terminal import Screen, read_duration, verb, where
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def serve_webhooks(screen: Screen, host: str, port: int, every: str, *, page: bo
     with stop_on_signal() as stopping, ThreadPoolExecutor(desk.settings.number("maxAgents")) as hands:
         office = Office(screen, receiver, stopping, hands, pause)
         serve_webhooks(server, stopping, office.work)
-    return exits.DONE
+    return DONE
 
 
 def what_waits(screen: Screen) -> str:
@@ -283,12 +283,12 @@ def change_logins(screen: Screen, *, end: bool) -> int:
         ended = logins.end_all()
         screen.emit("serve", {"ended": ended}, "")
         screen.say(f"ended: {ended} login{'' if ended == 1 else 's'}, and every link to log in")
-        return exits.DONE
+        return DONE
     word, address = logins.new_login()
     link = f"{address}/login?token={word}"
     screen.emit("serve", {"address": address, "login": link}, link)
     say_if_unserved(screen, address)
-    return exits.DONE
+    return DONE
 
 
 def say_if_unserved(screen: Screen, link: str) -> None:
@@ -321,7 +321,7 @@ def make_link(screen: Screen, gate_id: str) -> int:
     screen.emit("serve", {"gate": gate.id, "link": link}, link)
     screen.say(f"whoever has it may answer {gate.id} in your name, once, within a day")
     say_if_unserved(screen, link)
-    return exits.DONE
+    return DONE
 
 
 def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bool) -> int:
@@ -365,7 +365,7 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
         )
         tell_address(screen, logins, address, proxies)
         serve_site(site, listening, stopping)
-    return exits.DONE
+    return DONE
 
 
 def tell_address(screen: Screen, logins: Logins, address: WebAddress, proxies: WebProxies | None) -> None:

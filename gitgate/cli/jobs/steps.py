@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import Failure, GateError, NotAllowed, Usage
-from .. import exits
+from .. import DONE, FAILURE
 from ..terminal import Screen, gate_argument, read_file, verb
 from . import accounts_behind_job, job_event, job_server, need_protected, write_outputs
 
@@ -65,8 +65,8 @@ def sweep_now(screen: Screen, desk: Desk, forge: Forge, *, resume: bool) -> int:
     warn_of_token(screen, desk, forge)
     hand_on(screen, desk, done.resume)
     summarise(screen, desk, forge)
-    code = act_on(screen, desk, forge, done.resume) if resume and done.resume else exits.DONE
-    return exits.FAILURE if done.trouble else code
+    code = act_on(screen, desk, forge, done.resume) if resume and done.resume else DONE
+    return FAILURE if done.trouble else code
 
 
 def warn_of_token(screen: Screen, desk: Desk, forge: Forge) -> None:
@@ -118,7 +118,7 @@ def prepare_command(screen: Screen, apart: bool) -> int:
     git gate github prepare --apart
     """
     code = prepare(screen)
-    if apart and code == exits.DONE:
+    if apart and code == DONE:
         from ...sharing.parcel import stand_apart
 
         stand_apart(screen.desk())
@@ -183,7 +183,7 @@ def show_pushed(
 
     branch, tip = made
     tell_pushed_beside(forge, branch, pushed, tip)
-    return code or exits.FAILURE
+    return code or FAILURE
 
 
 @click.command("resume")
@@ -271,7 +271,7 @@ def run_first(screen: Screen) -> int:
         context.meta[SETTINGS] = project.settings
         given = {"command": ready(screen, desk, words, project), "waiting_ok": True, "agent": None}
         told = {"as_json": screen.as_json, "quiet": screen.quiet, "color": screen.color}
-        code = int(context.invoke(wrap_command, **given, **told) or exits.DONE)
+        code = int(context.invoke(wrap_command, **given, **told) or DONE)
     if not job:
         return code
     asked = context.meta.get(ASKED)
@@ -279,7 +279,7 @@ def run_first(screen: Screen) -> int:
         return code
     if not asked:
         write_outputs(screen, state="failed")  # of an output that is written twice the last counts
-    return code or exits.FAILURE
+    return code or FAILURE
 
 
 def need_program(screen: Screen, program: str) -> None:
@@ -406,7 +406,7 @@ def prepare(screen: Screen) -> int:
     write_outputs(screen, settings=config_digest(desk.repo))
     screen.emit("github-prepare", {"ready": True}, "")
     screen.say("this checkout is ready: questions and their work are pushed, sessions travel along")
-    return exits.DONE
+    return DONE
 
 
 def requesters(screen: Screen) -> tuple[str, ...]:

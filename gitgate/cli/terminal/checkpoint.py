@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...questions import Given
 from ...questions.types import type_of
-from .. import exits
+from .. import WAITING
 from . import Screen, read_word
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def decide_here(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -
     except EOFError:
         screen.warn("")
         screen.say(f"the gate still waits: git gate join {gate.id[:6]}   or: git gate respond {gate.id[:6]}")
-        return exits.WAITING
+        return WAITING
     return record(screen, desk, gate, (status, reason, message, int(desk.clock() - begun)), flags)
 
 

@@ -18,7 +18,7 @@ from ...questions import Given
 from ...questions.answers import read_answer, read_mapping
 from ...questions.types import expected, field_kind, type_of
 from ...store import private_folder
-from .. import exits
+from .. import FAILURE
 from . import Pulse, Screen, forget_typed, read_lines, read_word, tell_trouble, wants_color, where
 
 if TYPE_CHECKING:
@@ -528,7 +528,7 @@ def end_fork(screen: Screen) -> NoReturn:
     )
     screen.warn("  end it in the function, by os._exit(0), or use subprocess or multiprocessing")
     sys.stderr.flush()
-    os._exit(exits.FAILURE)
+    os._exit(FAILURE)
 
 
 def tell_where(screen: Screen, desk: Desk, commit: str, flow: str) -> None:

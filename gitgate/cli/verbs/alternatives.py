@@ -12,7 +12,7 @@ import click
 
 from ...errors import GateError, Usage
 from ...text import counted
-from .. import exits
+from .. import DONE
 from ..terminal import Screen, complete_ids, verb
 from .respond import answer_flags
 
@@ -203,7 +203,7 @@ def fork_command(screen: Screen, gate_id: str, answer: str | None, **flags: Any)
         screen.print(gate.id)
     if given.nothing:
         tell_forked(screen, desk, asked)
-        return exits.DONE
+        return DONE
     try:
         done = answer_one(screen, desk, gate, given, flags)
     except GateError as refused:

@@ -17,7 +17,7 @@ from ...context.machine import host_name
 from ...document import replace
 from ...errors import Conflict, Failure, GateError, NotAllowed, Usage
 from ...surfaces.listen import DIALOGS, Dialog, TerminalPrompt, usable_dialogs
-from .. import exits
+from .. import CLOSED, DONE, SAID_NO
 from ..process import stop_on_signal
 from ..terminal import Screen, json_line, read_word, verb, wants_color
 from .resume import known
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 INSTALL = "pip install 'git-gate[desk]'"
-QUIET_ENDS = (exits.DONE, exits.SAID_NO, exits.CLOSED)
+QUIET_ENDS = (DONE, SAID_NO, CLOSED)
 
 
 @click.command("desk")
@@ -69,7 +69,7 @@ def open_it(screen: Screen) -> int:
         app.run()
     finally:
         results = [sent(screen, world, command) for command in app.left_over()]
-    return max((result.code for result in results), default=app.return_code or exits.DONE)
+    return max((result.code for result in results), default=app.return_code or DONE)
 
 
 def sent(screen: Screen, world: DeskWorld, command: GateCommand) -> CommandResult:
@@ -239,7 +239,7 @@ def listen_command(
             listener.run()
     left = len(listener.queue)
     tell(screen, "ended", f"stopped listening; {left} still wait{'s' if left == 1 else ''}", {"queue": left})
-    return exits.DONE
+    return DONE
 
 
 def open_listened_repositories(screen: Screen, places: Sequence[Path]) -> list[ListenedRepository]:
@@ -393,7 +393,7 @@ def show_here(screen: Screen, args: tuple[str, ...]) -> int:
 
     del screen, args
     click.echo(json.dumps(show_window(json.loads(sys.stdin.buffer.read()))))
-    return exits.DONE
+    return DONE
 
 
 OFFER = (
@@ -424,4 +424,4 @@ def ask_here(screen: Screen, args: tuple[str, ...]) -> int:
     else:
         said = {"act": "answer", "value": {"values": given.values, "note": note}}
     click.echo(json.dumps(said))
-    return exits.DONE
+    return DONE

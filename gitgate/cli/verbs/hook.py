@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from ...errors import Usage
-from .. import exits
+from .. import DONE, WAITING
 from ..terminal import Screen, verb
 
 # `git gate hook NAME`: what the shims in `hooks/` call. Each name is a function of a module, loaded when
@@ -82,7 +82,7 @@ def hook_of(name: str) -> Callable[[Screen, tuple[str, ...]], int]:
             print(reply.out)
         if reply.told:
             screen.say(reply.told)
-        return exits.WAITING if reply.told else exits.DONE
+        return WAITING if reply.told else DONE
 
     return hook
 
@@ -98,7 +98,7 @@ def claude_share_session(screen: Screen, args: tuple[str, ...]) -> int:
     from ...acts.needs import publish_sessions
 
     publish_sessions(screen.desk(), list(args))
-    return exits.DONE
+    return DONE
 
 
 # `git gate mcp` serves gates to clients of the Model Context Protocol.

@@ -18,7 +18,7 @@ from ...errors import Usage
 from ...render import paint
 from ...setup import parts
 from ...setup.parts import NAMES, PARTS
-from .. import exits
+from .. import DONE, FAILURE, NOT_ALLOWED
 from ..terminal import Screen, as_installed, complete_ids, explain_alone, verb
 
 if TYPE_CHECKING:
@@ -89,13 +89,13 @@ def init_command(screen: Screen, **flags: Any) -> int:
     tell_steps(screen, found, dry_run=flags["dry_run"], remove=flags["remove"], purge=flags["purge"])
     if flags["purge"]:
         tell_of_gates(screen, desk)
-        return exits.DONE
+        return DONE
     if not flags["remove"]:
         tell_of_hooks(screen, desk)
     if not (flags["dry_run"] or flags["remove"] or flags["server"]):
         first_sync(screen)
         tell_next(screen, flags)
-    return exits.DONE
+    return DONE
 
 
 def tell_next(screen: Screen, flags: dict[str, Any]) -> None:
@@ -253,7 +253,7 @@ def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
         if one.mend:
             lines.append(hang(one_line(one.mend), screen.width, "      "))
     screen.emit("doctor", {"findings": [asdict(one) for one in found]}, "\n".join(lines))
-    return exits.FAILURE if any(one.state == WRONG for one in found) else exits.DONE
+    return FAILURE if any(one.state == WRONG for one in found) else DONE
 
 
 WHO = {"server.git": "server", "agent": "agent", "you": "you", "model": "model"}
@@ -361,7 +361,7 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
     book = load_book(desk)
     if gate_id is None:
         tell_rules(screen, desk, book)
-        return exits.DONE
+        return DONE
     from ...acts import find_gate
 
     return explain_one(screen, desk, book, find_gate(desk, gate_id).gate, who)
@@ -423,7 +423,7 @@ def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str |
     else:
         lines.append(f"there is no policy: {said.why}")
     screen.emit("ruling", fields, neutral("\n".join(lines)))
-    return exits.DONE if said.allowed else exits.NOT_ALLOWED
+    return DONE if said.allowed else NOT_ALLOWED
 
 
 def touches(paths: tuple[str, ...] | None) -> str:

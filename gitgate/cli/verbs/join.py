@@ -13,7 +13,7 @@ from ...errors import AmbiguousGate, BadAnswer, Failure, GateError, UnknownGate,
 from ...questions import Given
 from ...questions.answers import value_words
 from ...text import one_line
-from .. import exits
+from .. import CLOSED, WAITING
 from ..terminal import Screen, complete_ids, forget_typed, read_duration, read_word, tell_trouble, verb, where
 from ..terminal.prompts import CANCEL, Cancelled
 
@@ -257,7 +257,7 @@ def end(
     screen.say(joining.put_away(desk, talk).partition(";")[0])
     how = TIME_OVER if held.outcome == "timeout" else "cancelled"
     screen.say(f"gate {gate.id}: {how}; {where(desk, published)}")
-    return exits.CLOSED
+    return CLOSED
 
 
 def leave(screen: Screen, desk: Desk, talk: JoinedConversation) -> int:
@@ -267,7 +267,7 @@ def leave(screen: Screen, desk: Desk, talk: JoinedConversation) -> int:
     screen.warn("")
     screen.say(joining.put_away(desk, talk))
     screen.say(f"the gate still waits: git gate join {short}   or: git gate respond {short}")
-    return exits.WAITING
+    return WAITING
 
 
 @click.command("join")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import Failure, Usage
-from .. import exits
+from .. import DONE, FAILURE
 from ..terminal import Screen, verb
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def notify_command(screen: Screen) -> int:
     ctx = click.get_current_context()
     ctx.obj = screen
     if ctx.invoked_subcommand is not None:
-        return exits.DONE
+        return DONE
     from ...surfaces.notify.addresses import load_addresses
     from ...surfaces.notify.outbox import states_here
 
@@ -52,7 +52,7 @@ def notify_command(screen: Screen) -> int:
     tell_wrong(screen, book)
     if not listed:
         screen.say(f"{NOBODY}: git config --global --add gitgate.notify desktop")
-    return exits.FAILURE if wrong else exits.DONE
+    return FAILURE if wrong else DONE
 
 
 def shape_of(one: Recipient, states: dict[str, AddressState]) -> dict[str, object]:
@@ -122,7 +122,7 @@ def test_command(screen: Screen, name: str | None) -> int:
             tried.append({"name": one.name, "address": one.shown, "sent": True, "reason": None})
             screen.say(f"{one.name}: sent to {one.shown}")
     screen.emit("notify", {"tried": tried}, "")
-    return exits.DONE if all(one["sent"] for one in tried) and not book.unusable else exits.FAILURE
+    return DONE if all(one["sent"] for one in tried) and not book.unusable else FAILURE
 
 
 def recipients_named(book: AddressBook, name: str | None) -> list[Recipient]:
@@ -163,7 +163,7 @@ def send_command(screen: Screen) -> int:
         screen.say("another process sends at this moment")
     elif not (done.sent or done.failed):
         screen.say("nothing is to be told")
-    return exits.FAILURE if done is not None and done.failed else exits.DONE
+    return FAILURE if done is not None and done.failed else DONE
 
 
 def send_all(screen: Screen, args: tuple[str, ...]) -> int:
@@ -179,7 +179,7 @@ def send_all(screen: Screen, args: tuple[str, ...]) -> int:
             sender.run(stay=True)
         finally:
             sender.outbox.close()
-    return exits.DONE
+    return DONE
 
 
 def log_line(words: str) -> None:

@@ -13,7 +13,7 @@ from ...errors import BadAnswer, Usage
 from ...model import PRIORITIES
 from ...questions.answers import value_words
 from ...questions.types import type_of
-from .. import exits
+from .. import DONE
 from ..terminal import Screen, gate_argument, refuse_dash, tell_trouble, through_option, verb, where
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None, v
         return stop_run(screen, desk, gate_id, reason)
     gate = acts.open_gate(desk, gate_id)
     tell_remark(screen, desk, remarks.stop(desk, gate, reason, push=push, via=via), "stopped")
-    return exits.DONE
+    return DONE
 
 
 @click.command("edit")

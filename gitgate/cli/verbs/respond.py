@@ -12,7 +12,7 @@ from ...errors import BadAnswer, GateError, UnknownGate, Usage
 from ...model import AWAITING, is_prefix
 from ...model.gate import Gate
 from ...questions import Given
-from .. import exits
+from .. import BY_KIND, DONE, WAITING
 from ..terminal import (
     SAVED,
     Screen,
@@ -145,7 +145,7 @@ def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, 
     first = gate.deadline is not None and gate.later is not None and gate.deadline < gate.later
     screen.emit("gate", {"id": gate.id, "state": gate.state, "later": gate.later}, "")
     screen.say(f"gate {gate.id}: {until}{f'; its deadline comes first: {gate.deadline}' if first else ''}")
-    return exits.WAITING
+    return WAITING
 
 
 def nameless(unfit: Usage) -> Usage:
@@ -293,7 +293,7 @@ def tell_answered(screen: Screen, desk: Desk, done: Responded, *, resume: bool =
     tell_trouble(screen, done.published)
     screen.say(f"gate {gate.id}{' ' if done.counted else ': '}{recording_words(desk, done, resume=resume)}")
     screen.say_once(desk)
-    return exits.DONE
+    return DONE
 
 
 def what_next(desk: Desk, done: Responded, *, resume: bool = True) -> str:
@@ -400,7 +400,7 @@ def respond_each(screen: Screen, desk: Desk, gate_id: str | None, given: Given, 
         all_alike(desk, chosen, given, flags) if not given.nothing else in_turn(screen, desk, chosen, flags)
     )
     report(screen, desk, fates)
-    return max((code_of(fate) for fate in fates), default=exits.DONE)
+    return max((code_of(fate) for fate in fates), default=DONE)
 
 
 def check_given(screen: Screen, gate_id: str | None, given: Given, flags: dict[str, Any]) -> None:
@@ -516,7 +516,7 @@ def recording_words(desk: Desk, done: Responded, *, resume: bool = True) -> str:
 
 
 def code_of(fate: BatchFate) -> int:
-    return exits.BY_KIND[fate.error.kind] if fate.error else exits.DONE
+    return BY_KIND[fate.error.kind] if fate.error else DONE
 
 
 def report(screen: Screen, desk: Desk, fates: Sequence[BatchFate]) -> None:

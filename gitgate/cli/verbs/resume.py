@@ -13,7 +13,7 @@ import click
 
 from ...errors import Conflict, Failure, Usage
 from ...text import counted
-from .. import exits
+from .. import DONE, FAILURE, WAITING
 from ..process import stop_on_signal
 from ..terminal import Screen, explain_alone, gate_argument, verb, verb_name
 
@@ -96,7 +96,7 @@ def hand_to_runner(screen: Screen, desk: Desk, name: str, gate: str) -> int:
     log = call(desk, gate, name)
     screen.emit("resume", {"runner": name, "log": log, "gate": gate or None}, "")
     screen.say(f"resuming by {name} (log {log})")
-    return exits.DONE
+    return DONE
 
 
 def each_elsewhere(screen: Screen, desk: Desk, name: str) -> int:
@@ -112,7 +112,7 @@ def each_elsewhere(screen: Screen, desk: Desk, name: str) -> int:
         screen.warn(f"gate {gate}: {error.message}; {error.hint}")
     if not gates and not left.failed:
         screen.say(NOTHING)
-    return exits.FAILURE if left.failed else exits.DONE
+    return FAILURE if left.failed else DONE
 
 
 def resume_on_server(screen: Screen, desk: Desk, given: str) -> int:
@@ -142,7 +142,7 @@ def one(screen: Screen, desk: Desk, gate: Gate) -> int:
         done = pool_of(desk, screen.say, stopping, insist=True).act(gate.id)
     tell_resumed(screen, [done])
     refuse_failed(done)
-    return exits.DONE
+    return DONE
 
 
 def every(screen: Screen, desk: Desk) -> int:
@@ -158,7 +158,7 @@ def every(screen: Screen, desk: Desk) -> int:
     if not group.done and not group.failed:
         screen.say(NOTHING)
     bad = group.failed or any(done.result != "resumed" for done in group.done)
-    return exits.FAILURE if bad else exits.DONE
+    return FAILURE if bad else DONE
 
 
 def tell_resumed(screen: Screen, done: list[Resumed]) -> None:
@@ -206,7 +206,7 @@ def queue_worker(screen: Screen) -> int:
         f"on one machine, too, what looks every minute for what no message told of\n              {' '.join(looks)}",
     ]
     screen.emit("worker", {"queue": {**told, "worker": worker, "beat": looks}}, "\n".join(lines))
-    return exits.FAILURE if trouble else exits.DONE
+    return FAILURE if trouble else DONE
 
 
 @click.command("worker")
@@ -245,7 +245,7 @@ def worker_command(
     from dataclasses import asdict
 
     screen.emit("worker", {"gates": [asdict(done) for done in group.done]}, "")
-    return exits.DONE
+    return DONE
 
 
 def known(screen: Screen, directories: tuple[str, ...], *, everywhere: bool) -> list[Path]:
@@ -299,7 +299,7 @@ def drop_command(screen: Screen, gate_id: str) -> int:
     screen.say(
         "its objects stay until git prunes them (git gc --prune=now), and copies in other clones remain"
     )
-    return exits.DONE
+    return DONE
 
 
 OUTPUT = "GITHUB_OUTPUT"
@@ -391,7 +391,7 @@ def tell_waiting(screen: Screen, desk: Desk, gates: Sequence[Gate], code: int, *
         return code
     for gate in gates:
         screen.say(waiting_words(gate))
-    return exits.DONE if waiting_ok else exits.WAITING
+    return DONE if waiting_ok else WAITING
 
 
 def state_of(gates: Sequence[Gate], code: int) -> str:

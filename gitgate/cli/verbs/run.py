@@ -16,7 +16,7 @@ import click
 
 from ...errors import Conflict, GateError, Usage
 from ...text import counted
-from .. import exits
+from .. import CLOSED, DONE, FAILURE, SAID_NO, WAITING
 from ..terminal import Screen, json_line, verb
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from ...record.runs import Run
 
 CODES = {
-    "completed": exits.DONE,
-    "waiting_human": exits.WAITING,
-    "sleeping": exits.WAITING,
-    "stuck": exits.CLOSED,
-    "stopped": exits.CLOSED,
-    "failed": exits.FAILURE,
-    "stalled": exits.FAILURE,
+    "completed": DONE,
+    "waiting_human": WAITING,
+    "sleeping": WAITING,
+    "stuck": CLOSED,
+    "stopped": CLOSED,
+    "failed": FAILURE,
+    "stalled": FAILURE,
 }
 RUN_FROM = (
     "--from takes a run's id, and nothing beside it but --name and --push",
@@ -213,7 +213,7 @@ def look_at(
         desk = screen.desk()
         file = export_run(desk, run_of(desk, given), screen.start / export)
         screen.emit("export", {"file": str(file)}, str(file))
-        return exits.DONE
+        return DONE
     return check_runs(screen, given, histories, ended=ended)
 
 
@@ -230,7 +230,7 @@ def lint_file(screen: Screen, file: Path) -> int:
     screen.emit("lint", {"findings": shapes}, "\n".join(lines))
     if not found:
         screen.say(f"{file.name}: no clock, no chance, and nothing of the outside world outside of steps")
-    return exits.FAILURE if found else exits.DONE
+    return FAILURE if found else DONE
 
 
 def check_runs(screen: Screen, given: str, histories: Sequence[str], *, ended: bool) -> int:
@@ -249,7 +249,7 @@ def check_runs(screen: Screen, given: str, histories: Sequence[str], *, ended: b
     if not found:
         kept = "was recorded here" if ended else "goes on here"
         screen.say(f"no run of {place} {kept}{'' if ended else '; those that have ended: --all'}")
-    return exits.DONE if all(one.same for one in found) else exits.FAILURE
+    return DONE if all(one.same for one in found) else FAILURE
 
 
 def arguments_of(
@@ -323,7 +323,7 @@ def around_run(
             ask_here(place, open_desk, waits, said or {}, now=now)
             tell_waiting(screen, open_desk, waits)
             flush()
-        os._exit(exits.WAITING)
+        os._exit(WAITING)
 
     shows = show_agents(screen)
 
@@ -379,7 +379,7 @@ def ask_and_go_on(screen: Screen, args: tuple[str, ...]) -> int:
         return resume_run(screen, desk, run, now=code == "now")
     screen.say(f"run {run} still waits")
     tell_how(screen, run, gates)
-    return exits.WAITING
+    return WAITING
 
 
 def flush() -> None:
@@ -433,7 +433,7 @@ def told(screen: Screen, around: Surroundings, act: Callable[[], FlowEnding]) ->
 
         raised, own = ended.raised, frames_of_flow(ended.raised)
         screen.say("".join(traceback.format_exception(type(raised), raised, own)).rstrip())
-    return exits.SAID_NO if ended.refused else CODES[ended.status]
+    return SAID_NO if ended.refused else CODES[ended.status]
 
 
 def shown_value(value: Any) -> str:
@@ -460,7 +460,7 @@ def detached(screen: Screen, run: str) -> int:
     log = leave_to_process(screen, desk, run)
     screen.emit("run", details_of(desk, run_of(desk, run)), run)
     screen.say(f"run {run} goes on by itself (log {log}); see: git gate show {run[:6]}")
-    return exits.DONE
+    return DONE
 
 
 # what other verbs do with a run
@@ -623,7 +623,7 @@ def send_signal(screen: Screen, desk: Desk, given: str, topic: str, value: str |
         screen.say(words)
     if awaited and not woken:
         screen.say(f"to go on with it here: git gate resume {run.id[:6]}")
-    return exits.DONE
+    return DONE
 
 
 def stop_run(screen: Screen, desk: Desk, given: str, reason: str) -> int:
@@ -648,4 +648,4 @@ def stop_run(screen: Screen, desk: Desk, given: str, reason: str) -> int:
     run = run_of(desk, run.id)
     screen.emit("run", details_of(desk, run), "")
     screen.say(f"stopped run {run.id}" if run.closed else f"run {run.id} is told to stop")
-    return exits.DONE
+    return DONE

@@ -11,7 +11,7 @@ import click
 
 from ...errors import Usage
 from ...model.gate import Gate
-from .. import exits
+from .. import exit_of_gate
 from ..terminal import Screen, gate_argument, json_line, read_duration, verb
 
 if TYPE_CHECKING:
@@ -445,7 +445,7 @@ def tell_answer(screen: Screen, desk: Desk, gate: Gate, *, pushed: bool, archive
         fields["result"] = plain_result(gate)
     screen.emit("answer", fields, text)
     screen.say(circumstances_line(gate))
-    return exits.of_gate(gate.state, verdict, expired=gate.expired)
+    return exit_of_gate(gate.state, verdict, expired=gate.expired)
 
 
 def circumstances_line(gate: Gate) -> str:

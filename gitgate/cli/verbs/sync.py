@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .. import exits
+from .. import DONE, FAILURE
 from ..terminal import Screen, complete_ids, read_duration, verb
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def verify_command(screen: Screen, gate_ids: tuple[str, ...], branch: str | None
     for note in done.notes:
         screen.say(f"note: {one_line(note.line)}")
     screen.say(summary(done))
-    return exits.DONE if done.ok else exits.FAILURE
+    return DONE if done.ok else FAILURE
 
 
 def summary(done: Verified) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import gitgate
-from gitgate.cli.exits import CONFLICT
+from gitgate.cli import CONFLICT
 from support.resuming import Agent, Seat
 from support.testbed.command import Outcome
 
