@@ -1,4 +1,4 @@
-"""Command line: `git gate join`: a conversation about a gate on this terminal, and then the person's answer."""
+"""Command line: `git gate join`: a conversation about a gate on this terminal, and then the person's answer; at a checkpoint a few keys."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 from ...errors import AmbiguousGate, BadAnswer, Failure, GateError, UnknownGate, Usage
 from ...questions import Given
 from ...questions.answers import value_words
+from ...questions.types import type_of
 from ...text import one_line
 from .. import CLOSED, WAITING
 from ..terminal import Screen, complete_ids, forget_typed, read_duration, read_word, tell_trouble, verb, where
@@ -312,8 +313,6 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
         introduce(screen, desk, gate)
         talk = meeting.talk_of(gate)
         if talk.checkpoint and meeting.the_question(gate) is not None:
-            from ..terminal.checkpoint import decide_here
-
             apart = flags["new"] or flags["agent"]
             decided = None if apart else decide_here(screen, desk, gate, flags)
             if decided is not None:
@@ -560,3 +559,97 @@ def save_conversation(screen: Screen, talk: JoinedConversation) -> None:
         screen.say(f"the conversation was not saved with the gate: {failed}")
     finally:
         screen.close()
+
+
+# A checkpoint. Look at the work, go on or stop, and say why; an agent only where one is wanted.
+
+
+KEYS = (
+    "\n  d  look at the work as a diff      c  continue\n"
+    "  m  a message to go with it         s  stop, and say why\n"
+    "  t  talk it over with an agent      q  not yet: the gate still waits\n"
+)
+PROMPT = "[d/m/c/s/t/q]: "
+TALK = "TALK"
+
+
+def decide_here(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> int | None:
+    """CONTINUE or STOP, as the person says; nothing else is one of them. None where they talk to an agent first."""
+    begun = desk.clock()
+    try:
+        status, reason, message = ask_checkpoint(screen, desk, gate)
+        if status == TALK:
+            flags["note"] = "\n".join(words for words in (flags["note"], message) if words)
+            return None
+    except EOFError:
+        screen.warn("")
+        screen.say(f"the gate still waits: git gate join {gate.id[:6]}   or: git gate respond {gate.id[:6]}")
+        return WAITING
+    return record_checkpoint(screen, desk, gate, (status, reason, message, int(desk.clock() - begun)), flags)
+
+
+def ask_checkpoint(screen: Screen, desk: Desk, gate: Gate) -> tuple[str, str, str]:
+    """The status, the reason of a stop, and the message."""
+    message = ""
+    sys.stderr.write(KEYS)
+    while True:
+        word = read_word(PROMPT).strip().lower()
+        if word in ("q", "quit", ""):
+            raise EOFError
+        if word in ("d", "diff"):
+            look_at_work(screen, desk, gate)
+        elif word in ("m", "message"):
+            message = read_word("message: ").strip()
+        elif word in ("c", "continue"):
+            return "CONTINUE", "", message
+        elif word in ("s", "stop"):
+            return "STOP", read_reason("why: "), message
+        elif word in ("t", "talk"):
+            return TALK, "", message
+        else:
+            sys.stderr.write("  expected one of d, m, c, s, t, q\n")
+
+
+def read_reason(prompt: str) -> str:
+    while True:
+        words = read_word(prompt).strip()
+        if words:
+            return words
+        sys.stderr.write("  whoever goes on from here needs a reason\n")
+
+
+def look_at_work(screen: Screen, desk: Desk, gate: Gate) -> None:
+    from ...gates.work import diff_of
+
+    try:
+        text = diff_of(desk, gate, color=screen.colored)
+    except GateError as absent:
+        screen.warn(f"  {absent.message}")
+        return
+    screen.page(text) if text else screen.warn("  there is no work that was not committed")
+
+
+def record_checkpoint(
+    screen: Screen, desk: Desk, gate: Gate, said: tuple[str, str, str, int], flags: dict[str, Any]
+) -> int:
+    from ...acts.answering import Manner, respond
+    from ...model.gate import Conversation
+    from .respond import delivery, tell_answered
+
+    status, reason, message, seconds = said
+    question = gate.opened.questions[0]
+    go_on = status == "CONTINUE"
+    held = Conversation("completed", max(0, seconds), status, reason=reason, message=message, source="prompt")
+    note = "\n".join(words for words in (flags["note"], reason, message) if words)
+    manner = Manner(
+        note=note,
+        via="join",
+        seen=gate.tip,
+        sign=flags["sign"],
+        push=flags["push"],
+        session=held,
+        **delivery(desk, flags),
+    )
+    value: object = go_on if type_of(question).approves else status
+    done = respond(desk, gate, Given(values={question.key: value}), manner)
+    return tell_answered(screen, desk, done, resume=not flags["no_resume"])
