@@ -181,7 +181,7 @@ def check_delivered(desk: Desk, done: Verified, gate: Gate, around: Around) -> N
 
 
 def stays_behind(desk: Desk, gate: Gate, tip: str | None, made: str) -> bool:
-    from ..store.git.commits import is_ancestor
+    from ..store.work.commits import is_ancestor
 
     if tip is None or tip == made:
         return False

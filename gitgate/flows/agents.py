@@ -32,8 +32,8 @@ from ..model.gate import Gate, SessionRef
 from ..questions.drafts import Draft
 from ..questions.prompts import Circumstances, resume_prompt, trailers
 from ..questions.signals import Need, draft_of, find_need, last_object, read_need
-from ..store.git import commits
 from ..store.git.refs import OPEN
+from ..store.work import commits
 from ..store.work.snapshot import operation_in
 from ..text import one_line
 from . import Doing, FlowTerms

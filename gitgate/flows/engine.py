@@ -588,7 +588,7 @@ class Engine:
         lines = [line for lines_of in self.trees for line in lines_of()]
         if not lines:
             return {}
-        from ..store.work.merging import commit_of
+        from ..store.work.commits import commit_of
 
         every = dict.fromkeys(line[key] for line in lines for key in ("work", "staged", "head"))
         return {"trees": lines, "work": commit_of(self.run_desk.repo.git, lines[0]["work"], *every)}

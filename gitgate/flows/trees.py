@@ -31,14 +31,15 @@ from ..questions.drafts import option as option_of
 from ..record.runs import OF_A_STEP, OWN, RESTS, taken_by
 from ..sharing.branches import deliver_run
 from ..store.git import Repository, discover
-from ..store.git.commits import head_branch, is_ancestor
 from ..store.git.refs import Refs
 from ..store.records import NOBODY
 from ..store.remote import RefMove
-from ..store.work.merging import (
+from ..store.work.commits import (
     MergedWork,
     bring_in,
     commit_of,
+    head_branch,
+    is_ancestor,
     merge_commits,
     merge_trees,
     with_paths_of,

@@ -430,8 +430,8 @@ def note_begun(desk: Desk, run: str, path: str) -> None:
 def is_protected(desk: Desk, code: str) -> bool:
     """Whether that commit is on the protected branch: only such code is gone on with elsewhere than where it began."""
     from ..policy import protected_refs
-    from ..store.git.commits import is_ancestor
     from ..store.git.objects import protected_tip
+    from ..store.work.commits import is_ancestor
 
     tip = protected_tip(desk.records.objects, protected_refs(desk))
     return tip is not None and is_ancestor(desk.repo.git, code, tip)

@@ -269,7 +269,7 @@ def tie_commits(desk: Desk) -> None:
     if gate is None or stand is None or desk.repo.top is None or not is_here(desk, stand):
         return
     from ..questions.prompts import trailers
-    from ..store.git import commits
+    from ..store.work import commits
     from ..store.work.snapshot import operation_in
 
     if operation_in(desk.repo.git_dir) is not None:

@@ -31,7 +31,8 @@ from ..policy.project import InForce
 from ..questions.answers import printed
 from ..questions.prompts import Circumstances, late_branches, resume_prompt
 from ..store import locked, private_folder, write_private
-from ..store.git import Git, Repository, commits, discover
+from ..store.git import Git, Repository, discover
+from ..store.work import commits
 from ..store.work.aside import is_standing
 from ..store.work.restore import (
     as_environment,

@@ -20,9 +20,9 @@ from ..gates.work import before, bring_work, work_of
 from ..model.gate import Event, Gate, Remark, SessionRef
 from ..questions.prompts import LATE, trailers
 from ..sharing.branches import Joined, join_commits, tip_there, withheld
-from ..store.git import commits
 from ..store.records import NOBODY
 from ..store.remote import RefMove
+from ..store.work import commits
 from ..store.work.restore import list_worktrees
 from ..text import counted
 from . import Course, Situation, remove_place

@@ -28,7 +28,7 @@ from ..model import ANSWERED, AWAITING, split_person
 from ..model.gate import Answer, Gate, Question, Remark, SavedSession, SessionRef
 from ..questions.answers import value_words
 from ..store import locked, private_folder
-from ..store.git import commits
+from ..store.work import commits
 from ..store.work.aside import is_standing
 from ..store.work.restore import matches, open_worktree, remove_worktree
 from ..text import one_line

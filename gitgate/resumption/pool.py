@@ -33,12 +33,13 @@ from ..record import Summary
 from ..record.runs import OF_A_TREE, Run
 from ..sharing.branches import HEADS, finish_cut_off, tip_of
 from ..store import private_folder
-from ..store.git import Repository, commits
+from ..store.git import Repository
 from ..store.git.programs import detach, our_command
 from ..store.git.refs import RUNS, WORK
 from ..store.records.journal import Journals
 from ..store.remote import RefMove
 from ..store.remote.fetch import fetch_refs
+from ..store.work import commits
 from ..store.work.restore import matches, open_worktree, remove_worktree
 from ..text import counted
 from . import Course

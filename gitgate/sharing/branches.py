@@ -22,11 +22,10 @@ from ..exchange.syncing import push_moves
 from ..gates.work import followed, note_served, served_in
 from ..policy import SIGNERS, load_book, policy_remote, protected_refs
 from ..policy.project import configures
-from ..store.git import commits
 from ..store.git.refs import BESIDE, OPEN, CutOff
 from ..store.records import NOBODY
 from ..store.remote import RefMove
-from ..store.work import between, printable
+from ..store.work import between, commits, printable
 from ..text import counted
 
 HEADS = "refs/heads/"

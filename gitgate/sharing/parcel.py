@@ -29,11 +29,12 @@ from ..model import is_id
 from ..model.gate import Gate, Outcome
 from ..policy import protected_refs
 from ..store import private_folder, write_private
-from ..store.git import Git, commits
+from ..store.git import Git
 from ..store.git.refs import OPEN, RUNS, SESSIONS, TRACKING, WORK, Update
 from ..store.records.journal import Journals
 from ..store.remote import RefMove
 from ..store.remote.fetch import branch_ref, fetch_all
+from ..store.work import commits
 from ..store.work.restore import without_place
 from .receiving import refusals
 

@@ -22,7 +22,7 @@ from gitgate.flows.journal import HeldRun, load_run
 from gitgate.store.git import Git
 from gitgate.store.git.refs import Refs
 from gitgate.store.remote import RefMove
-from gitgate.store.work import merging
+from gitgate.store.work import commits
 from gitgate.store.work.restore import open_worktree
 from gitgate.testing import Crash, Stage
 from support.flowing import Actors, FlowBench, die
@@ -303,7 +303,7 @@ def test_a_joining_that_is_cut_off_among_its_files_is_done_to_its_end(
 ) -> None:
     """Each file is there as it was, or as it is to be; a file that a person changed meanwhile is not overwritten."""
     done: list[object] = []
-    plain_put, plain_index, plain_remove = merging.put, merging.follow_index, merging.remove_file
+    plain_put, plain_index, plain_remove = commits.put, commits.follow_index, commits.remove_file
 
     def cut(plain: Any) -> Any:
         def cutting(*given: Any) -> Any:
@@ -326,7 +326,7 @@ def test_a_joining_that_is_cut_off_among_its_files_is_done_to_its_end(
             return dict(agents["right"](prompt, place))
 
         for name, plain in (("put", plain_put), ("follow_index", plain_index), ("remove_file", plain_remove)):
-            monkeypatch.setattr(merging, name, cut(plain))
+            monkeypatch.setattr(commits, name, cut(plain))
         played = stage.play(both, agents={"left": agents["left"], "right": removes})
         assert played.result == "joined"
         assert len(done) > 5

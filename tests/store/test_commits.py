@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.store.git.commits import add_trailers, conflicts, known_tips, made_since
+from gitgate.store.work.commits import add_trailers, conflicts, known_tips, made_since
 from support.testbed.repositories import Clone
 
 WANTED = (("Gate", "7k2fabcdef"), ("Decided-by", "Ada"))

@@ -10,10 +10,10 @@ import pytest
 from gitgate.errors import Failure, GitFailed, LostRace, Usage
 from gitgate.store import work
 from gitgate.store.git import Git
-from gitgate.store.git.commits import add_trailers, conflicts, known_tips, load_raw, made_since, move_head
 from gitgate.store.git.programs import edit_file, editor_of, open_folder, page
 from gitgate.store.remote.fetch import branch_ref, fetch_branch, fetch_refs
 from gitgate.store.work import touched
+from gitgate.store.work.commits import add_trailers, conflicts, known_tips, load_raw, made_since, move_head
 from support.testbed.repositories import Clone, make_bare, run_git
 
 NOWHERE = {"PATH": "/no/such/place"}

@@ -278,7 +278,7 @@ def deliver_resumed(screen: Screen, desk: Desk, forge: Forge, folder: Path, name
     from ...gates.work import before
     from ...resumption.run import conclude_apart
     from ...sharing.parcel import BadParcel, commits_of, open_parcel, outcome_in_parcel
-    from ...store.git.commits import known_tips
+    from ...store.work.commits import known_tips
 
     held, _ = held_here(screen, desk, name)
     errand = errand_of(screen, desk, forge)

@@ -21,7 +21,7 @@ from ...model.gate import Gate, Outcome
 from ...record import Summary, message, summary_of
 from ...resumption import Course
 from ...sharing.branches import Pushed, tip_there
-from ...store.git.commits import is_ancestor
+from ...store.work.commits import is_ancestor
 from . import words as telling
 from .comment import (
     LOGIN,
