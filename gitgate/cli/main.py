@@ -74,7 +74,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "serve": ("jobs.serve", "Take a forge's webhooks, on a machine of your own."),
         "hook": ("verbs.hook", "What the hook shims call."),
         "demo": ("verbs.init", "The whole loop, in a scratch repository."),
-        "completion": ("meant", "Shell completion: what to source."),
+        "completion": ("help", "Shell completion: what to source."),
         "help": ("help", "Explain a verb, or a topic."),
     },
 }
@@ -104,7 +104,7 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in VERBS:
-            from .meant import unknown_verb
+            from .help import unknown_verb
 
             raise unknown_verb(args[0], args[1:], VERBS)
         return super().resolve_command(ctx, args)
@@ -186,14 +186,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def refused(args: Sequence[str], failed: GateError) -> int:
-    from .meant import way_out
+    from .help import way_out
 
     hint = failed.hint or way_out(args, failed.kind, VERBS)
     return complain(args, failed.code, failed.message, hint, BY_KIND[failed.kind])
 
 
 def misused(args: Sequence[str], wrong: click.UsageError) -> int:
-    from .meant import usage_hint, usage_message
+    from .help import usage_hint, usage_message
 
     return complain(args, "usage", usage_message(wrong), usage_hint(wrong, args, VERBS), USAGE)
 
@@ -203,7 +203,7 @@ def run_verb(args: list[str]) -> object:
 
     asked = environment().get(COMPLETING)
     if asked:
-        from .meant import answer_shell
+        from .help import answer_shell
 
         return answer_shell(asked, cli)
     return cli.main(args, prog_name="git gate", standalone_mode=False)
