@@ -1,6 +1,6 @@
 """Resumption: which conversation a person joins, what it is given, and what it came to when the person has left it.
 
-The session says what was decided in a file beside it. That is a proposal to the person who joined: nothing here touches a
+The session says what was decided in a file beside it, by a command or by the tool that it is given. That is a proposal to the person who joined: nothing here touches a
 record. What does not answer the question is refused when it is written, and looked at again when it is read.
 """
 
@@ -31,14 +31,16 @@ from ..model.gate import LEFT, PROPOSED, Conversation, Gate, Question, SavedSess
 from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..questions import prompts, signals
-from ..questions.answers import talk_question
+from ..questions.answers import talk_question, value_words
 from ..questions.file import parse_question, plain_question
 from ..questions.prompts import SERVER, TOOL
 from ..questions.signals import read_need
+from ..questions.types import expected, type_of
 from ..store import write_private
 from ..store.git.programs import our_command
 from ..store.git.refs import SESSIONS
 from ..text.secrets import redact, secret_values
+from ..version import VERSION
 from . import Situation, joining, surroundings
 from .joining import JoinedConversation
 
@@ -540,3 +542,106 @@ def transcript(desk: Desk, talk: JoinedConversation) -> str:
     """Without secrets, and no longer than a record may hold; the end of it is what counts."""
     text = signals.transcript_text(utterances_of(desk, talk))
     return kept(redact(text, secret_values(desk.settings.env)))
+
+
+# The tool by which the agent in the session says what was decided: the Model Context Protocol over lines of JSON.
+#
+# One tool, made from the question. It speaks as little of the protocol as that takes, so that it needs no library and starts
+# at once. A value that does not answer the question comes back as the tool's error, with what was expected.
+
+# What is spoken here is the same in all of them, the latest first; batches of requests belong to one alone, and are taken.
+PROTOCOLS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+NO_METHOD, NO_REQUEST, NOT_JSON, NO_PARAMETERS = -32601, -32600, -32700, -32602
+WHEN = (
+    "Say what the person decided in this conversation. Call it when they have decided, and only then; never decide for them. "
+    "Nothing is recorded before they have left the session and confirmed it. The last call counts."
+)
+SPOKEN = {
+    "status": "CONTINUE or STOP for an approval; DONE, NEEDS_REVIEW or another word where nothing was decided yet",
+    "summary": "What was decided, or done, in a few sentences",
+    "reason": "Why; for a refusal what speaks against it",
+    "message": "What the person wants to have told to whoever asked",
+}
+
+
+def reply_to_line(line: bytes, place: Path) -> str | None:
+    """What is answered to one line of the client's; None to what wants no answer."""
+    try:
+        message = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return rpc_error(None, NOT_JSON, "this line is not JSON")
+    if isinstance(message, list) and message:
+        replies = [said for one in message if (said := reply_to(one, place)) is not None]
+        return f"[{', '.join(replies)}]" if replies else None
+    return reply_to(message, place)
+
+
+def reply_to(message: object, place: Path) -> str | None:
+    """The same for one request."""
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        # An answer to something that we never asked, or nothing that we know.
+        return None if isinstance(message, dict) else rpc_error(None, NO_REQUEST, "expected one request")
+    if "id" not in message:
+        return None
+    number, given = message["id"], message.get("params")
+    parameters = given if isinstance(given, dict) else {}
+    method = message["method"]
+    if method == "initialize":
+        return rpc_result(number, hello(parameters))
+    if method == "ping":
+        return rpc_result(number, {})
+    if method == "tools/list":
+        return rpc_result(number, {"tools": [described(question_of(place))]})
+    if method == "tools/call":
+        if parameters.get("name") != TOOL:
+            return rpc_error(number, NO_PARAMETERS, f"there is one tool here: {TOOL}")
+        return rpc_result(number, call_result(parameters.get("arguments"), place))
+    return rpc_error(number, NO_METHOD, f"{method} is nothing that is done here")
+
+
+def hello(parameters: Mapping[str, object]) -> dict[str, object]:
+    version = parameters.get("protocolVersion")
+    return {
+        "protocolVersion": version if version in PROTOCOLS else PROTOCOLS[0],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": SERVER, "version": VERSION},
+        "instructions": WHEN,
+    }
+
+
+def described(question: Question) -> dict[str, object]:
+    """The tool, its value as narrow as the question allows."""
+    fields = {name: {"type": "string", "description": words} for name, words in SPOKEN.items()}
+    value = {
+        **type_of(question).value_schema(question),
+        "description": f"What they decided: {expected(question)}",
+    }
+    schema = {"type": "object", "properties": {"value": value, **fields}, "additionalProperties": False}
+    return {"name": TOOL, "description": WHEN, "inputSchema": schema}
+
+
+def call_result(arguments: object, place: Path) -> dict[str, object]:
+    """The result of a call. It names no gate: a hook would take that for a question that was just asked."""
+    given = arguments if isinstance(arguments, dict) else {}
+    try:
+        understood = say(place, given, "mcp")
+    except GateError as refused:
+        said = f"Not written: {refused.message}; {expected(question_of(place))}"
+        return tool_result(said, wrong=True)
+    what = "no value yet" if understood.value is None else value_words(understood.value)
+    status = f" ({understood.status})" if understood.status else ""
+    return tool_result(
+        f"Written: {what}{status}. It counts when the person has left the session (/exit) and confirmed it."
+    )
+
+
+def tool_result(text: str, *, wrong: bool = False) -> dict[str, object]:
+    return {"content": [{"type": "text", "text": text}], "isError": wrong}
+
+
+def rpc_result(number: object, value: Mapping[str, object]) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": value}, ensure_ascii=True)
+
+
+def rpc_error(number: object, code: int, words: str) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": words}})

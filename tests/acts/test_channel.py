@@ -10,7 +10,7 @@ import pytest
 from gitgate.errors import BadAnswer, NotAllowed
 from gitgate.model.gate import Option, Question, Talk
 from gitgate.resumption import meeting
-from gitgate.surfaces.outcome_tool import reply
+from gitgate.resumption.meeting import reply_to_line
 from support.testbed.command import Command
 
 APPROVAL = Question("answer", "Go?", "session", talk=Talk(outcome="approval"))
@@ -30,7 +30,7 @@ SEVERAL = Question("answer", "Which?", "choices", (Option("a"), Option("b")))
 
 def asks(place: Path, method: str, number: object = 1, **parameters: object) -> dict[str, object]:
     line = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters})
-    answer = reply(line.encode(), place)
+    answer = reply_to_line(line.encode(), place)
     assert answer is not None
     found: dict[str, object] = json.loads(answer)
     assert found["id"] == number
@@ -123,12 +123,12 @@ def test_the_server_speaks_the_protocol(tmp_path: Path) -> None:
     assert tool["name"] == "outcome"
     assert tool["inputSchema"]["properties"]["value"]["enum"] == ["Postgres", "SQLite"]
     assert asks(place, "ping")["result"] == {}
-    assert reply(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}', place) is None
-    assert reply(b'{"jsonrpc": "2.0", "id": 3, "result": {}}', place) is None
+    assert reply_to_line(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}', place) is None
+    assert reply_to_line(b'{"jsonrpc": "2.0", "id": 3, "result": {}}', place) is None
     for strange in (asks(place, "resources/list"), asks(place, "tools/call", name="rm")):
         assert "error" in strange
     for line in (b"{", b"[]", b"7", b"\xff", b'"x"'):
-        assert "error" in json.loads(reply(line, place) or "{}")
+        assert "error" in json.loads(reply_to_line(line, place) or "{}")
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ def test_the_server_takes_several_requests_at_once(tmp_path: Path) -> None:
     place = meeting.open_channel(tmp_path / "runs", APPROVAL)
     told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     pings = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (1, 2)]
-    said = json.loads(reply(json.dumps([*pings, told, 7]).encode(), place) or "")
+    said = json.loads(reply_to_line(json.dumps([*pings, told, 7]).encode(), place) or "")
     assert [one["id"] for one in said] == [1, 2, None]
     assert "error" in said[2]
-    assert reply(json.dumps([told]).encode(), place) is None
+    assert reply_to_line(json.dumps([told]).encode(), place) is None
 
 
 @pytest.mark.parametrize("arguments", [None, [], "approve", {"value": None}, {"rm": "-rf"}])

@@ -20,9 +20,9 @@ from gitgate.questions.signals import signalled
 from gitgate.questions.types import TYPES, read_value, type_name
 from gitgate.record.events import begin
 from gitgate.render.letter import question_part, typed
+from gitgate.resumption.meeting import described
 from gitgate.surfaces.forge import examples, option_replies, parse_reply, read_reply
 from gitgate.surfaces.forge.comment import View, render
-from gitgate.surfaces.outcome_tool import described
 from support.made_up_type import Percent
 from support.testbed.command import Command
 from support.testbed.terminal import Terminal

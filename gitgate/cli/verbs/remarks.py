@@ -242,9 +242,9 @@ def outcome_command(screen: Screen, value: str | None, mcp: bool, **said: str | 
 
 def serve_outcome_tool(place: Path) -> None:
     """One line, one message, until the client hangs up."""
-    from ...surfaces.outcome_tool import reply
+    from ...resumption.meeting import reply_to_line
 
     for line in sys.stdin.buffer:
-        answer = reply(line, place) if line.strip() else None
+        answer = reply_to_line(line, place) if line.strip() else None
         if answer is not None:
             print(answer, flush=True)
