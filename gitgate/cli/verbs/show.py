@@ -100,7 +100,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
         text += "\n\n" + diff_of(desk, gate, color=screen.colored)
     screen.page(text)
     if known is not None:
-        from .sync import tell_age
+        from .lists import tell_age
 
         tell_age(screen, desk, known)
 
@@ -109,7 +109,7 @@ def news_of(screen: Screen, desk: Desk) -> Freshness | None:
     """How fresh it is, for whoever looks at it."""
     if not screen.watched:
         return None
-    from .sync import looked
+    from .lists import looked
 
     return looked(screen, desk)
 
@@ -208,7 +208,7 @@ def status_command(screen: Screen, gate_id: str | None) -> None:
 
         show_run(screen, desk, gate_id, None)
         return
-    from .sync import age_shape, looked, tell_age
+    from .lists import age_shape, looked, tell_age
 
     known = looked(screen, desk)
     if gate_id is not None:
@@ -377,7 +377,7 @@ def check_command(screen: Screen, gate_id: str) -> int:
     desk = screen.desk()
     from ...acts import find_anywhere, find_gate
     from ...policy.permit import check_heard
-    from .sync import looked, tell_age
+    from .lists import looked, tell_age
 
     found = find_anywhere(find_gate, desk, gate_id)
     known = None
