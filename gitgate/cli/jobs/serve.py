@@ -335,8 +335,7 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
         raise Failure(f"the desk's pages need {missing.name}, which is not installed", hint=INSTALL) from None
     del jinja2, pygments, starlette, uvicorn
     from ...surfaces.forge.webhook import cannot_listen
-    from ...surfaces.web import WebAddress
-    from ...surfaces.web.reading import WebWorld
+    from ...surfaces.web import WebAddress, WebWorld
     from ...surfaces.web.site import WebSite, open_socket, serve_site
     from ..process import stop_on_signal
     from ..verbs.respond import delivery, recording_words, what_next

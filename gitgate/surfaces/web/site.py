@@ -38,11 +38,16 @@ from ...model.gate import Gate
 from ...render import due
 from ...render.shapes import event_words
 from ...text import ago, clip, format_duration, neutral, one_line, parse_time
-from . import SENT_WITHIN, UnfitBody, Visitor, WebAddress, WebGuard, WebProxies
-from .reading import (
+from . import (
     REMARKS,
+    SENT_WITHIN,
     Fields,
     LetterShown,
+    UnfitBody,
+    Visitor,
+    WebAddress,
+    WebGuard,
+    WebProxies,
     WebWorld,
     given_of,
     proposed_value,

@@ -24,8 +24,7 @@ from gitgate.acts.asking import AskWishes, ask
 from gitgate.context.logins import Logins
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
-from gitgate.surfaces.web import WebAddress
-from gitgate.surfaces.web.reading import WebWorld
+from gitgate.surfaces.web import WebAddress, WebWorld
 from gitgate.surfaces.web.site import WebSite
 from support import PATIENCE
 from support.resuming import Seat
