@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 
     from ..acts.alternatives import Comparison, GateOutcome
     from ..acts.sessions import Dropped
+    from ..audit import Explained as Ruling
+    from ..audit import PolicyInForce as Policy
     from ..audit import Problem, Verified
     from ..audit.bundle import Exported
     from ..audit.earlier import FoundDecision, Origin
-    from ..audit.policies import Explained as Ruling
-    from ..audit.policies import PolicyInForce as Policy
     from ..context import Desk
     from ..exchange import PutAside, Synced
     from ..flows.agents import AgentFailed, AgentSignal
@@ -113,12 +113,12 @@ RESULTS = {
     "Human": ("flows.phases", "Human"),
     "Origin": ("audit.earlier", "Origin"),
     "Phase": ("flows.phases", "Phase"),
-    "Policy": ("audit.policies", "PolicyInForce"),
+    "Policy": ("audit", "PolicyInForce"),
     "Problem": ("audit", "Problem"),
     "PutAside": ("exchange", "PutAside"),
     "ReceivedSignal": ("api.flows", "ReceivedSignal"),
     "Resumed": ("resumption.run", "Resumed"),
-    "Ruling": ("audit.policies", "Explained"),
+    "Ruling": ("audit", "Explained"),
     "RunStuck": ("flows.endings", "RunStuck"),
     "RunWaits": ("flows.endings", "RunWaits"),
     "Step": ("setup", "Step"),
@@ -341,7 +341,7 @@ def policy_check(
     >>> gitgate.policy_check("7k2f", who="@grace").allowed
     """
     from ..acts import find_gate
-    from ..audit.policies import explain_gate, in_force
+    from ..audit import explain_gate, in_force
     from ..policy import load_book
 
     with open_desk(directory) as desk:

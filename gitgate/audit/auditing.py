@@ -24,8 +24,7 @@ from ..record.runs import Run, against_caller, run_message
 from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
 from ..store.git.signatures import BAD, GOOD, verify
 from ..store.remote.fetch import ask_refs
-from . import Problem, Verified
-from .policies import check_policies
+from . import Problem, Verified, check_policies
 
 HEADS = "refs/heads/"
 

@@ -220,8 +220,8 @@ def standings(desk: Desk, gates: Iterable[str]) -> dict[str, Standing]:
     if not ids:
         return {}
     from ..policy.ruling import marks
+    from . import check_policies
     from .auditing import Checked, check_record, check_signatures
-    from .policies import check_policies
 
     done, found = Verified(), dict[str, Standing]()
     checked: list[Checked] = []

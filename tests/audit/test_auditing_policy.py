@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from gitgate.acts import find_gate
-from gitgate.audit import Verified
+from gitgate.audit import GRACE, Verified
 from gitgate.audit.auditing import audit
-from gitgate.audit.policies import GRACE
 from gitgate.errors import NotAllowed
 from gitgate.model.gate import Answer, Gate
 from gitgate.policy.permit import check_told

@@ -370,7 +370,7 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
 def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     """Every rule in its order, as it was read."""
     from ...acts.needs import load_rules
-    from ...audit.policies import plain_terms, rules_of
+    from ...audit import plain_terms, rules_of
     from ...policy.ruling import cautions
     from ...questions.calls import strange_tools
     from ...text import neutral
@@ -398,7 +398,7 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
 
 def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str | None) -> int:
     """One gate and one person: the ruling, the rules that decide, and what the work touches."""
-    from ...audit.policies import explain_gate
+    from ...audit import explain_gate
     from ...text import neutral
 
     said = explain_gate(desk, book, gate, given)
