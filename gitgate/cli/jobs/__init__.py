@@ -68,7 +68,7 @@ def hand_on(screen: Screen, desk: Desk, gates: list[str]) -> None:
     import json
 
     from ...acts import find_gate
-    from ...surfaces.forge.proof import may_go_on
+    from ...surfaces.forge.accept import may_go_on
 
     ready = [found.gate for found in (find_gate(desk, name) for name in gates) if may_go_on(desk, found.gate)]
     names = [gate.id for gate in ready if gate.opened.delivery == "resume"]
@@ -122,7 +122,7 @@ def act_on_gate(
 
 def may_start(screen: Screen, desk: Desk, forge: Forge, gate: Gate, vouched: str) -> int | None:
     """None where its agent may be started: something is to be done, and the answer is proven; else the exit code, and why."""
-    from ...surfaces.forge.proof import doubt, is_retried, may_go_on
+    from ...surfaces.forge.accept import doubt, is_retried, may_go_on
 
     if not (may_go_on(desk, gate) or is_retried(gate, vouched)) or gate.opened.delivery != "resume":
         screen.say(f"gate {gate.id} is {gate.state}: nothing is to be started")

@@ -499,7 +499,7 @@ def finish(screen: Screen, desk: Desk, forge: Forge, done: list[Accepted], *, re
 
 def dispatched(screen: Screen, desk: Desk, forge: Forge, event: Dispatched, *, resume: bool) -> int:
     """Somebody who answered in a terminal asks for the agent to go on; they vouch for exactly that answer."""
-    from ...surfaces.forge.proof import against_dispatch, vouched_by
+    from ...surfaces.forge.accept import against_dispatch, vouched_by
 
     why = against_dispatch(forge, event)
     if why:
@@ -583,7 +583,7 @@ def dispatch_command(screen: Screen, gate_id: str | None) -> int:
     """
     from ...acts import open_gate
     from ...gates.agency import kept_back, stayed
-    from ...surfaces.forge.proof import dispatch
+    from ...surfaces.forge.accept import dispatch
 
     desk, forge = desk_and_forge(screen)
     desk.refuse_agents("github dispatch")  # whoever asks for it vouches for the answer

@@ -227,8 +227,8 @@ def refresh_comment(screen: Screen, desk: Desk, forge: Forge, gate: str) -> None
 
 def vouched_for(desk: Desk, forge: Forge, gate: str, event_file: str | None) -> str:
     """The answer that the job's event is about, where a person sent it whose word counts for it."""
+    from ...surfaces.forge.accept import vouched_by
     from ...surfaces.forge.hosts import Dispatched
-    from ...surfaces.forge.proof import vouched_by
 
     event = read_event_file(event_file) if event_file else None
     if not isinstance(event, Dispatched) or event.gate != gate:

@@ -337,7 +337,7 @@ def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
         return no_job(desk, done.gate)
     if not resume:
         return f"to resume it: git gate github dispatch {done.gate.id[:6]}"
-    from ...surfaces.forge.proof import after_answer
+    from ...surfaces.forge.accept import after_answer
 
     sent = after_answer(desk, done.gate)
     if sent is None:

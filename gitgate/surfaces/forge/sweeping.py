@@ -21,7 +21,7 @@ from ...store.git.refs import SESSIONS
 from ...text import format_time, parse_time
 from . import Near, parse_reply, word_reply
 from . import words as telling
-from .accept import Accepted, accept_comment, alone, is_meant, is_taken, shown_before
+from .accept import Accepted, accept_comment, alone, doubt, is_meant, is_taken, may_go_on, shown_before
 from .hosts import (
     LATER,
     NO_REPLY,
@@ -52,7 +52,6 @@ from .posting import (
     tell_end,
     thread_of,
 )
-from .proof import doubt, may_go_on
 
 
 def missed(desk: Desk, board: Board, diff: Sequence[Comment] = ()) -> list[Comment]:

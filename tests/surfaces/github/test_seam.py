@@ -12,11 +12,10 @@ import pytest
 import gitgate
 from gitgate.acts import find_gate
 from gitgate.context import Desk, open_desk
-from gitgate.surfaces.forge.accept import accept_comment
+from gitgate.surfaces.forge.accept import accept_comment, dispatch, doubt
 from gitgate.surfaces.forge.hosts import Author, Forge, PullRequest
 from gitgate.surfaces.forge.hosts.connect import KINDS, ForgeKind, connect, find_place
 from gitgate.surfaces.forge.posting import load_board, post_gate
-from gitgate.surfaces.forge.proof import dispatch, doubt
 from gitgate.surfaces.forge.sweeping import sweep
 from support.forges.tiny import Tiny
 from support.testbed.command import Command

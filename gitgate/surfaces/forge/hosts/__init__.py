@@ -330,6 +330,26 @@ def has_theirs(forge: Forge, begun: Iterable[Comment]) -> bool:
     return any(one.author.login == forge.robot for one in begun) and forge.has_jobs()
 
 
+def evidence_of(forge: Forge, comment: Comment) -> Mapping[str, object]:
+    return {
+        "comment": comment.number,
+        "url": comment.url,
+        "login": comment.author.login,
+        "account": comment.author.number,
+        "at": comment.created,
+        **({"commit": comment.commit} if comment.commit else {}),
+        **({"thread": comment.thread} if forge.customs.by_thread else {}),
+        **({"review": comment.review} if comment.review else {}),
+    }
+
+
+def person_of(forge: Forge, author: Author) -> str:
+    """As the forge itself writes an account into commits: the number stays when a login is given to somebody else."""
+    host = re.sub(r"^https?://([^/:]+).*", r"\1", forge.site)
+    login = re.sub(r"[^\w.-]", "", author.login, flags=re.ASCII) or "ghost"
+    return as_account(login, str(author.number), host)
+
+
 def has_workflow(desk: Desk) -> bool:
     """Whether the default branch, as it was last fetched, has the workflow whose jobs take replies."""
     from ....policy import protected_refs
