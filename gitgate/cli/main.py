@@ -49,12 +49,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "stats": ("verbs.earlier", "How many wait, how long answers take, and whose."),
         "search": ("verbs.earlier", "Earlier decisions, by their words."),
         "why": ("verbs.earlier", "Which decisions led to these lines of a file."),
-        "fork": (
-            "verbs.alternatives",
-            "The same question answered otherwise: a new gate, from the same work.",
-        ),
-        "compare": ("verbs.alternatives", "Two gates side by side: answers, outcomes, and how they differ."),
-        "export": ("verbs.alternatives", "An auditor's bundle: gates in one file, checked by plain git."),
+        "fork": ("verbs.earlier", "The same question answered otherwise: a new gate, from the same work."),
+        "compare": ("verbs.earlier", "Two gates side by side: answers, outcomes, and how they differ."),
+        "export": ("verbs.earlier", "An auditor's bundle: gates in one file, checked by plain git."),
     },
     "For flows": {
         "run": ("verbs.run", "Start a flow: agents and people in one program."),
