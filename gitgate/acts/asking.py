@@ -205,8 +205,7 @@ def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
     """What is read only later has to be readable now: schemas and attachments."""
     for question in draft.questions:
         if question.schema is not None:
-            from ..questions.forms import check_schema
-            from ..questions.schemas import refuse_misspelt
+            from ..questions.forms import check_schema, refuse_misspelt
 
             check_schema(dict(question.schema), f"the schema of {question.key}")
             refuse_misspelt(question.schema, f"the schema of {question.key}")

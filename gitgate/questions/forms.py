@@ -1,4 +1,4 @@
-"""Questions: answers to `form` questions, held against their JSON Schema.
+"""Questions: answers to `form` questions, held against their JSON Schema; and which schemas a form may have.
 
 The library `jsonschema-rs` does the work and is imported here alone, late: it is an extra, and it costs start-up time.
 Around it stand three bounds. Nothing is fetched: references stay within the schema, and the library is given nothing to
@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import isfinite
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
-from ..document import Field, field_of, scalar, step
+from ..document import Field, NamedTuple, field_of, nearest, scalar, step
 from ..document.codec import HIGHEST, LOWEST
 from ..errors import BadDocument, MissingExtra, Usage
 from ..text import one_line, parse_time
-from . import schemas
-from .schemas import MOST_TEXT, pointed
 
 NUMBER = re.compile(r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,3})?", re.ASCII)
 INTEGER = re.compile(r"[-+]?\d{1,19}", re.ASCII)
@@ -143,11 +142,8 @@ def _json(text: str) -> object:
 
 
 BUDGET = 600_000
-MOST_NODES = 2000
-MOST_LEVELS = 150
-MOST_PROBLEMS = 20
-MOST_PATTERN = 500
-MOST_WEIGHT = 1000
+MOST_NODES, MOST_LEVELS = 2000, 150
+MOST_PROBLEMS, MOST_PATTERN, MOST_WEIGHT = 20, 500, 1000
 SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22)
 FORMATS = ("date", "date-time", "email", "ipv4", "ipv6", "uuid")
 UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
@@ -157,9 +153,9 @@ UNASKED = ("$id", "$schema", "contentMediaType", "contentEncoding")
 def check_schema(schema: Mapping[str, object], source: str, *, field: Field | None = None) -> None:
     """Raise BadDocument unless `schema` is one that a form may have. `field` is where it was read, for its lines."""
     top = field or field_of(schema, source, "schema")
-    schemas.check_schema(schema, source, field)
+    check_bounds(schema, top)
     weight = 0
-    for place in schemas.walk(schema):
+    for place in walk(schema):
         pattern = place.schema.get("pattern") if isinstance(place.schema, Mapping) else None
         if isinstance(pattern, str):
             where = (*place.steps, "pattern")
@@ -167,9 +163,9 @@ def check_schema(schema: Mapping[str, object], source: str, *, field: Field | No
                 weight += _weight(pattern)
             except _Unfit as unfit:
                 words = f"expected a pattern that is matched in one pass: {one_line(str(unfit), 160)}"
-                schemas.refuse(top, where, f"{words}; found {schemas.short_quote(pattern)}")
+                refuse(top, where, f"{words}; found {short_quote(pattern)}")
             if weight > MOST_WEIGHT:
-                schemas.refuse(top, where, "expected fewer or smaller patterns in a schema")
+                refuse(top, where, "expected fewer or smaller patterns in a schema")
     _compiled(schema, top)
 
 
@@ -205,7 +201,7 @@ def _compiled(schema: Mapping[str, object], top: Field) -> Any:
     """The library's validator: with nothing to fetch from, and the engine whose patterns never try again."""
     library = _library()
     try:
-        return getattr(library, schemas.dialect(schema, top))(
+        return getattr(library, dialect(schema, top))(
             _asked(schema),
             validate_formats=True,
             formats=OWN_FORMATS,
@@ -214,9 +210,9 @@ def _compiled(schema: Mapping[str, object], top: Field) -> Any:
         )
     except library.ValidationError as wrong:
         steps = tuple(str(part) for part in wrong.instance_path)
-        schemas.refuse(top, steps, f"expected a JSON Schema; {one_line(wrong.message, 200)}")
+        refuse(top, steps, f"expected a JSON Schema; {one_line(wrong.message, 200)}")
     except (ValueError, TypeError) as wrong:
-        schemas.refuse(top, (), f"expected a JSON Schema; {one_line(str(wrong), 200)}")
+        refuse(top, (), f"expected a JSON Schema; {one_line(str(wrong), 200)}")
 
 
 def _fetch_nothing(address: str) -> NoReturn:
@@ -242,7 +238,7 @@ OWN_FORMATS: Mapping[str, Callable[[str], bool]] = {
 def _asked(schema: Mapping[str, object]) -> object:
     """A copy without what is not asked of an answer, its patterns spelt for the library."""
     copy = _copied(schema)
-    for place in schemas.walk(copy):
+    for place in walk(copy):
         if isinstance(place.schema, dict):
             for keyword in [word for word in UNASKED if isinstance(place.schema.get(word), str)]:
                 del place.schema[keyword]
@@ -262,7 +258,7 @@ def _copied(value: object) -> object:
 def _problem(schema: Mapping[str, object], error: Any) -> str:
     path = "".join(f"[{part}]" if isinstance(part, int) else step(part) for part in error.instance_path)
     said = error.message
-    for place in schemas.walk(schema):
+    for place in walk(schema):
         pattern = place.schema.get("pattern") if isinstance(place.schema, Mapping) else None
         if isinstance(pattern, str) and _spelt(pattern) != pattern:
             said = said.replace(f'"{_spelt(pattern)}"', f'"{pattern}"')
@@ -389,7 +385,7 @@ def _asked_within(
     """The schemas that asking `part` of `value` asks next, each with what it is asked of."""
     if isinstance(part.get("$ref"), str):
         yield _pointed(schema, str(part["$ref"])), value
-    for inner in schemas.within(schemas.SchemaPlace((), part, same_value=True)):
+    for inner in within(SchemaPlace((), part, same_value=True)):
         for asked in [value] if inner.same_value else _parts(inner.steps, value):
             yield inner.schema, asked
 
@@ -429,8 +425,8 @@ def _sizes(value: object) -> dict[int, int]:
     def measure(part: object, depth: int) -> int:
         nonlocal counted
         counted += 1
-        if counted > MOST_NODES or depth > schemas.MOST_DEPTH:
-            raise _Unfit(f"expected at most {MOST_NODES} values and {schemas.MOST_DEPTH} levels; found more")
+        if counted > MOST_NODES or depth > MOST_DEPTH:
+            raise _Unfit(f"expected at most {MOST_NODES} values and {MOST_DEPTH} levels; found more")
         if isinstance(part, str):
             size = _text_size(part)
         elif isinstance(part, dict):
@@ -441,8 +437,8 @@ def _sizes(value: object) -> dict[int, int]:
             size = sum(measure(inner, depth + 1) for inner in part)
         else:
             size = _scalar_size(part)
-        if size > schemas.MOST_TEXT:
-            raise _Unfit(f"expected at most {schemas.MOST_TEXT} characters; found more")
+        if size > MOST_TEXT:
+            raise _Unfit(f"expected at most {MOST_TEXT} characters; found more")
         sizes[id(part)] = size + 1
         return size + 1
 
@@ -466,4 +462,196 @@ def _scalar_size(part: object) -> int:
     raise _Unfit(f"expected values that JSON has, numbers of at most 64 bits; found {type(part).__name__}")
 
 
-__all__ = ["check_schema", "coerce", "validate"]
+# Which JSON Schemas a form may have.
+#
+# A schema is a program that somebody else wrote and that is run on whoever answers. Refused here, when the gate is opened: whatever
+# would be fetched, whatever can loop, and the keywords whose evaluation the library does not bound. A form needs none of them.
+
+DIALECTS = {
+    "json-schema.org/draft-07/schema": "Draft7Validator",
+    "json-schema.org/draft/2019-09/schema": "Draft201909Validator",
+    "json-schema.org/draft/2020-12/schema": "Draft202012Validator",
+}
+NEWEST = "Draft202012Validator"
+MOST_TEXT, MOST_DEPTH = 65_536, 32
+
+LISTS = frozenset("allOf anyOf oneOf prefixItems items".split())
+NAMED = frozenset("properties $defs definitions dependentSchemas dependencies".split())
+SINGLE = frozenset(
+    "items additionalItems additionalProperties contains propertyNames contentSchema not if then else".split()
+)
+# Those that are asked of the same value again: a circle of them never ends.
+SAME_VALUE = frozenset("allOf anyOf oneOf not if then else dependentSchemas dependencies".split())
+REFUSED = frozenset(
+    """patternProperties unevaluatedProperties unevaluatedItems $dynamicRef $recursiveRef $anchor $dynamicAnchor $recursiveAnchor
+    $vocabulary""".split()
+)
+
+# What else a schema may say. A word that is close to one of ours is taken for a slip when a question is asked; any other is nobody's.
+OTHERS = frozenset(
+    """type properties required enum const default title description examples example format pattern minimum
+    maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems minContains
+    maxContains minProperties maxProperties dependentRequired contentMediaType contentEncoding readOnly writeOnly
+    deprecated id $id $schema $ref $defs $comment""".split()
+)
+KEYWORDS = tuple(sorted(LISTS | NAMED | SINGLE | SAME_VALUE | REFUSED | OTHERS))
+SLIP = 0.8
+Steps = tuple[str, ...]
+
+
+class SchemaPlace(NamedTuple):
+    """A schema within the schema: its steps from the top, and whether it is asked of the same value as its parent."""
+
+    steps: Steps
+    schema: object
+    same_value: bool
+
+
+def check_bounds(schema: Mapping[str, object], top: Field) -> None:
+    """Raise BadDocument unless `schema` can be asked safely."""
+    measure(schema, top)
+    if schema.get("type", "object") != "object":
+        refuse(top, ("type",), "expected object: the answer to a form is a mapping of its fields")
+    dialect(schema, top)
+    places = {place.steps: place for place in walk(schema)}
+    for place in places.values():
+        if isinstance(place.schema, Mapping):
+            check_keywords(place, top)
+    check_circles(references(places, top), top)
+
+
+def refuse_misspelt(schema: Mapping[str, object], source: str) -> None:
+    """A keyword that JSON Schema does not have counts for nothing: `propertys` would let any answer through."""
+    top = field_of(schema, source, "schema")
+    for place in walk(schema):
+        for keyword in place.schema if isinstance(place.schema, Mapping) else ():
+            meant = nearest(keyword, KEYWORDS, SLIP) if keyword not in KEYWORDS else ""
+            if meant:
+                words = f"JSON Schema has no such keyword; did you mean {meant}?"
+                refuse(top, (*place.steps, keyword), words)
+
+
+def measure(schema: object, top: Field) -> None:
+    """Count before anything else looks: what follows may then recurse."""
+    nodes = size = 0
+    level: list[object] = [schema]
+    for _ in range(MOST_DEPTH + 1):
+        below: list[object] = []
+        for value in level:
+            nodes += 1
+            if isinstance(value, Mapping):
+                below += value.values()
+                size += sum(len(str(key)) for key in value)
+            elif isinstance(value, (list, tuple)):
+                below += value
+            elif isinstance(value, str):
+                size += len(value)
+        if nodes + len(below) > MOST_NODES or size > MOST_TEXT:
+            words = f"expected at most {MOST_NODES} values and {MOST_TEXT} characters in a schema"
+            refuse(top, (), f"{words}; found more")
+        level = below
+    if level:
+        refuse(top, (), f"expected at most {MOST_DEPTH} levels in a schema; found more")
+
+
+def dialect(schema: Mapping[str, object], top: Field) -> str:
+    """The name of the library's class for this schema's version."""
+    named = schema.get("$schema")
+    if named is None:
+        return NEWEST
+    found = DIALECTS.get(str(named).removesuffix("#").removeprefix("https://").removeprefix("http://"))
+    if not found:
+        refuse(top, ("$schema",), f"expected one of {', '.join(DIALECTS)}; found {short_quote(named)}")
+    return found
+
+
+def walk(schema: object) -> Iterator[SchemaPlace]:
+    """Every schema within `schema`, itself first. What stands under unknown keywords is no schema."""
+    waiting = [SchemaPlace((), schema, same_value=False)]
+    while waiting:
+        place = waiting.pop()
+        yield place
+        if isinstance(place.schema, Mapping):
+            waiting += within(place)
+
+
+def within(place: SchemaPlace) -> Iterator[SchemaPlace]:
+    schema = place.schema if isinstance(place.schema, Mapping) else {}
+    for keyword, value in schema.items():
+        same = keyword in SAME_VALUE
+        if keyword in NAMED and isinstance(value, Mapping):
+            for name, inner in value.items():
+                yield SchemaPlace((*place.steps, keyword, str(name)), inner, same)
+        elif keyword in LISTS and isinstance(value, list):
+            for index, inner in enumerate(value):
+                yield SchemaPlace((*place.steps, keyword, str(index)), inner, same)
+        elif keyword in SINGLE:
+            yield SchemaPlace((*place.steps, keyword), value, same)
+
+
+def check_keywords(place: SchemaPlace, top: Field) -> None:
+    schema = place.schema if isinstance(place.schema, Mapping) else {}
+    for keyword in schema:
+        if keyword in REFUSED or (keyword in ("$id", "$schema") and place.steps):
+            refuse(top, (*place.steps, keyword), f"expected a form's schema without {keyword}")
+
+
+def references(places: Mapping[Steps, SchemaPlace], top: Field) -> dict[Steps, list[Steps]]:
+    """From each schema to those that are asked of the same value: its inner ones and what its $ref names."""
+    edges: dict[Steps, list[Steps]] = {steps: [] for steps in places}
+    for place in places.values():
+        edges[place.steps] += [inner.steps for inner in within(place) if inner.same_value]
+        named = place.schema.get("$ref") if isinstance(place.schema, Mapping) else None
+        if named is None:
+            continue
+        where = (*place.steps, "$ref")
+        if not isinstance(named, str) or not named.startswith("#"):
+            words = 'expected a reference within this schema such as "#/$defs/name"'
+            refuse(top, where, f"{words}; found {short_quote(named)}")
+        target = pointed(named)
+        if target not in places:
+            refuse(top, where, f"expected a reference to a schema that is there; found {short_quote(named)}")
+        edges[place.steps].append(target)
+    return edges
+
+
+def pointed(reference: str) -> tuple[str, ...]:
+    """The steps of `#/$defs/name`."""
+    parts = unquote(reference.removeprefix("#")).split("/")
+    if parts[0]:
+        return (parts[0], "")  # the name of an anchor: no place has an empty last step after a keyword
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts[1:])
+
+
+def check_circles(edges: Mapping[Steps, list[Steps]], top: Field) -> None:
+    """Take away, again and again, what leads nowhere; what is left leads back to itself."""
+    comes_from: dict[Steps, list[Steps]] = {steps: [] for steps in edges}
+    open_ends = {steps: len(targets) for steps, targets in edges.items()}
+    for steps, targets in edges.items():
+        for target in targets:
+            comes_from[target].append(steps)
+    done = [steps for steps, count in open_ends.items() if not count]
+    while done:
+        for steps in comes_from[done.pop()]:
+            open_ends[steps] -= 1
+            if not open_ends[steps]:
+                done.append(steps)
+    circle = [steps for steps, count in open_ends.items() if count]
+    if circle:
+        refuse(top, min(circle), "expected a schema that ends; it refers back to itself for the same value")
+
+
+def refuse(top: Field, steps: Steps, words: str) -> NoReturn:
+    """Fail at the field that `steps` lead to, with its line where the schema was read from a file."""
+    field = top
+    for name in steps:
+        inner = field.value
+        if isinstance(inner, dict) and name in inner:
+            field = inner[name]
+        elif isinstance(inner, list) and name.isdigit() and int(name) < len(inner):
+            field = inner[int(name)]
+    field.fail(words)
+
+
+def short_quote(value: object) -> str:
+    return f'"{one_line(str(value)[:160], 40)}"'

@@ -291,7 +291,7 @@ def test_the_library_has_nothing_to_fetch_with(
     listening: Listening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
     """Not even past our own check. Left to itself it reads the file."""
-    monkeypatch.setattr("gitgate.questions.schemas.check_schema", lambda *_: None)
+    monkeypatch.setattr("gitgate.questions.forms.check_bounds", lambda *_: None)
     place = tmp_path / "schema.json"
     place.write_text("{}")
     address = f"{listening.address}/a" if scheme == "http" else place.as_uri()
