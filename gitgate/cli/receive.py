@@ -42,7 +42,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     from ..config import load_settings
     from ..context import read_git_config
     from ..exchange.entering import against_events, decode, parse_updates, receiving_desk
-    from ..sharing.receiving import refusals
+    from ..sharing import refusals
 
     text = decode(data)
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)

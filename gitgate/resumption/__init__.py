@@ -17,7 +17,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import setup
 from ..claims import HeldClaim
 from ..context import Desk, machine
 from ..document import dataclass, replace
@@ -415,6 +414,7 @@ def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, pr
     """How the agent is started: everything that somebody wrote reaches it as text, never as a command."""
     from ..agents import scrubbed
     from ..agents.agent import Start
+    from ..setup import permissions_of  # whoever hands an answer on does without it
 
     gate = held.gate
     started = program_for(gate, saved)
@@ -430,7 +430,7 @@ def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, pr
         session=started,
         deferred=bool(gate.opened.config.get("deferred")),
         hooks=agency.adapter(started.agent).hooks(),
-        permissions=setup.permissions_of(desk, started.agent),
+        permissions=permissions_of(desk, started.agent),
         answer=answer_document(gate),
         told=answer_texts(gate),
         settings=settings,

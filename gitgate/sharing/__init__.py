@@ -1,1 +1,242 @@
-"""Sharing: what a shared repository takes of a push, the archive of closed gates, and agents' branches on their way there."""
+"""Sharing: what a shared repository takes of a push, the archive of closed gates, and agents' branches on their way there.
+
+Here every ref of a push is judged, from the objects it brings; one bad one stops all.
+
+Gates only grow, by their first parents, an event at a time; they leave through the archive, which keeps all that it has, and
+never come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ..context import Desk
+from ..errors import GateError
+from ..model import is_id
+from ..store.git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WAKE, WORK, Update
+from ..store.records import AT_ONCE
+
+if TYPE_CHECKING:
+    from ..exchange.entering import Beyond, Push
+
+HITL = "refs/hitl/"
+OWN = "refs/gitgate/"
+MOST_REFS = 20_000
+Rule = Callable[["Push", "Update", str], str]
+
+
+def refusals(
+    desk: Desk,
+    updates: Iterable[Update],
+    beyond: Beyond | None = None,
+    acting: Callable[[], str] | None = None,
+) -> dict[str, str]:
+    """By ref, in words for whoever pushed, why it is not taken; empty when all of it may be."""
+    from ..exchange.entering import Push  # whoever sends a branch does without it
+
+    # Where a file system does not tell letters' cases apart, a name that is only like ours is ours.
+    ours = [update for update in updates if update.ref.lower().startswith((HITL, OWN))]
+    push = Push(desk, ours, beyond, acting)
+    if len(push.updates) > MOST_REFS:
+        return {HITL: f"expected at most {MOST_REFS:,} refs in a push; found {len(push.updates):,}"}
+    found = {}
+    for start in range(0, len(push.updates), AT_ONCE):
+        some = push.updates[start : start + AT_ONCE]
+        desk.records.read_ahead(tip for one in some if one.ref.startswith(OPEN) and (tip := one.new))
+        found.update({update.ref: reason for update in some if (reason := judge(push, update))})
+    if push.received and not found:
+        from .lease_rules import note_received
+
+        note_received(push)
+    return found
+
+
+def judge(push: Push, update: Update) -> str:
+    if update.old == update.new:
+        return ""
+    for prefix, rule in RULES.items():
+        if update.ref.startswith(prefix):
+            try:
+                return rule(push, update, update.ref.removeprefix(prefix))
+            except GateError as wrong:
+                return wrong.message
+            except RecursionError:
+                return "it is nested too deeply"
+    return "this gitgate knows no such kind of ref; upgrade it on the server, or mend the name"
+
+
+def judge_open(push: Push, update: Update, gate: str) -> str:
+    """A record is opened whole, grows by its first parents, and leaves only once the archive holds it."""
+    if not is_id(gate):
+        return "it is not named like a gate"
+    if update.new is None:
+        return judge_closing(push, update, gate)
+    if gate in push.folded_by():
+        return f"gate {gate} is closed by this very push, which archives it: it is not opened by it as well"
+    # One that is open here is not opened again, whatever is archived; asking costs a git.
+    known = push.archived.get(gate) if update.old is None else None
+    if known is not None:
+        return f"gate {gate} is closed, and in the archive of {known.month}: it is not opened again (git gate sync)"
+    after = push.gate(gate, update.new)
+    if update.old is not None and all(entry.commit != update.old for entry in after.history):
+        return (
+            f"gate {gate} only grows, by first parents: {update.new[:10]} does not go on from {update.old[:10]}, "
+            "which is there now (git gate sync)"
+        )
+    why = push.beyond(after, update.old) if push.beyond else ""
+    if why or after.attempts == 0:
+        return why
+    from .lease_rules import against_record
+
+    return against_record(push, after, update.old)
+
+
+def judge_closing(push: Push, update: Update, gate: str) -> str:
+    """Only what the archive here has had before this push may go, and only of a gate that is closed there."""
+    known = push.archived.get(gate)
+    if known is None or update.old not in known.tips:
+        return f"gate {gate} is not in the archive as it is now: archive it first (git gate archive)"
+    if not push.gate(gate, known.tip).closed:
+        return f"gate {gate} is in the archive of {known.month}, but was not closed: it waits for an answer"
+    return ""
+
+
+def judge_work(push: Push, update: Update, gate: str) -> str:
+    """The work is what the record says that it is, for as long as the gate is open, or the run waits that names it."""
+    tip = push.after(OPEN + gate)
+    journal = push.after(RUNS + gate) if tip is None and is_id(gate) else None
+    if journal is not None:
+        from .lease_rules import against_run_work
+
+        return against_run_work(push, update, gate, journal)
+    if update.new is None:
+        return "" if tip is None else f"gate {gate} is open: its work stays with it"
+    if not is_id(gate) or tip is None:
+        return f"there is no gate {gate} that this could be the work of"
+    named = push.gate(gate, tip).opened.work.commit
+    if update.new != named:
+        return f"gate {gate} names {(named or 'no work')[:10]} as its work, and this is {update.new[:10]}"
+    return ""
+
+
+def judge_session(push: Push, update: Update, gate: str) -> str:
+    """A session is saved anew by whoever asked, or with an event that names its content, and erased at any time."""
+    if update.new is None:
+        return ""
+    tip = push.after(OPEN + gate) if is_id(gate) else None
+    if tip is None:
+        return f"there is no open gate {gate} that this could be the session of"
+    push.desk.records.tree(push.desk.records.commit(update.new).tree)
+    from ..context import session_proof
+
+    known = push.gate(gate, tip)
+    wrong = session_proof.against_session(push.desk, known, update.new)
+    if wrong:
+        return f"this is not the session of gate {gate}: {wrong}"
+    if update.old is not None and session_proof.is_older(push.desk, known, update.new, update.old):
+        return f"a session of gate {gate} that was saved later is here already"
+    return ""
+
+
+def judge_lease(push: Push, update: Update, gate: str) -> str:
+    """A lease is moved by its holder or by a claim, and ends with its claim's outcome."""
+    if not is_id(gate):
+        return "it is not named like a gate"
+    journal = push.after(RUNS + gate) if push.after(OPEN + gate) is None else None
+    if journal is not None:
+        from .lease_rules import against_run_lease
+
+        return against_run_lease(push, update, gate, journal)
+    from .lease_rules import against_lease
+
+    return against_lease(push, update, gate)
+
+
+def judge_run(push: Push, update: Update, run: str) -> str:
+    """A journal only grows, by events of its holder. What is no run's may always go."""
+    if not is_id(run):
+        return "" if update.new is None else "it is not named like a run"
+    from .lease_rules import against_run
+
+    return against_run(push, update, run)
+
+
+def judge_archive(push: Push, update: Update, month: str) -> str:
+    """The archive keeps all that it has, and gains closed gates and ended runs alone, and none that is in it already."""
+    from ..store.records.archive import is_month
+
+    if not is_month(month):
+        return "an archive is named by its month, as 2026-01"
+    if update.new is None:
+        return "the archive is not deleted"
+    from .lease_rules import against_folded
+
+    for fold in push.folds(update):
+        reasons = (
+            *(judge_folded(push, gate, tip) for gate, tip in fold.gates.items()),
+            *(judge_late(push, gate, tip) for gate, tip in fold.late),
+            *(against_folded(push, run, tip) for run, tip in fold.runs.items()),
+        )
+        if why := next(filter(None, reasons), ""):
+            return why
+    return ""
+
+
+def judge_folded(push: Push, gate: str, tip: str) -> str:
+    """A gate that goes into the archive: closed, as it is here or goes on from here, by whom the policy lets."""
+    known = push.archived.get(gate)
+    if known is not None:
+        return f"gate {gate} is in the archive of {known.month} already (git gate sync)"
+    if len(push.folded_by().get(gate, ())) > 1:
+        return f"gate {gate} is archived twice by this push"
+    closed = push.gate(gate, tip)
+    if not closed.closed:
+        return f"gate {gate} is {closed.state}, not closed: only a closed gate is archived"
+    here = push.here(OPEN + gate)
+    if here is not None and all(entry.commit != here for entry in closed.history):
+        return f"gate {gate} has changed since: {tip[:10]} does not have {here[:10]}, which is there now (git gate sync)"
+    return push.beyond(closed, here) if push.beyond else ""
+
+
+def judge_late(push: Push, gate: str, tip: str) -> str:
+    """Words that came when their gate was archived: they change nothing, but are somebody's like any others."""
+    known = push.archived.get(gate)
+    late = push.gate(gate, tip)
+    closed = known.tip if known else push.folded_by()[gate][0]
+    had = {entry.commit for entry in push.gate(gate, closed).history}
+    last = next((entry.commit for entry in reversed(late.history) if entry.commit in had), None)
+    return push.beyond(late, last) if push.beyond else ""
+
+
+def judge_wake(push: Push, update: Update, gate: str) -> str:
+    """It says nothing: that something was pushed is enough for the runner to look."""
+    tip = push.before(OPEN + gate)
+    if update.new is None or (tip is not None and update.new == tip):
+        return ""
+    return f"expected the tip of the open gate {gate}, which is {tip or 'not here'}"
+
+
+def judge_own(_push: Push, update: Update, _name: str) -> str:
+    """What this repository itself noted, of other remotes and of its own gates: whoever pushes knows nothing of that."""
+    return "" if update.new is None else f"{OWN} holds what a repository notes for itself: it is never pushed"
+
+
+def judge_evidence(_push: Push, _update: Update, month: str) -> str:
+    """The work of closed gates may be rewritten: that is how it is erased."""
+    from ..store.records.archive import is_month
+
+    return "" if is_month(month) else "evidence is named by its month, as 2026-01"
+
+
+RULES: dict[str, Rule] = {
+    OPEN: judge_open,
+    WORK: judge_work,
+    SESSIONS: judge_session,
+    LEASES: judge_lease,
+    WAKE: judge_wake,
+    RUNS: judge_run,
+    ARCHIVE: judge_archive,
+    EVIDENCE: judge_evidence,
+    OWN: judge_own,
+}

@@ -36,7 +36,7 @@ from ..store.remote import RefMove
 from ..store.remote.fetch import branch_ref, fetch_all
 from ..store.work import commits
 from ..store.work.restore import without_place
-from .receiving import refusals
+from . import refusals
 
 SAID, PACK = "made.json", "made.pack"
 MOST_SAID = 256 << 10

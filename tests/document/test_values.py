@@ -236,7 +236,7 @@ def test_what_judges_a_push_compiles_no_annotation() -> None:
         "    if name == '<string>': sys.exit(f'compiled: {source}')\n"
         "    return real(source, name, *rest, **more)\n"
         "builtins.compile = compile\n"
-        "import gitgate.cli.receive, gitgate.exchange.entering, gitgate.sharing.receiving\n"
+        "import gitgate.cli.receive, gitgate.exchange.entering, gitgate.sharing\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -13,8 +13,8 @@ from gitgate.errors import IllegalEvent
 from gitgate.exchange.syncing import sync
 from gitgate.flows.journal import HeldRun, begin_run, find_run, take_run
 from gitgate.record.runs import Run, RunEvent, dump_run_event, run_id
+from gitgate.sharing import refusals
 from gitgate.sharing.archiving import fold_closed
-from gitgate.sharing.receiving import refusals
 from gitgate.store.git.objects import open_objects
 from gitgate.store.git.refs import ARCHIVE, RUNS, Update
 from gitgate.store.records import Signature

@@ -13,8 +13,7 @@ import pytest
 from gitgate.context import Desk, open_desk
 from gitgate.flows.journal import HeldRun, begin_run
 from gitgate.record.runs import MOST_SPARE, Run, RunEvent, dump_run_event, fold_run, path_of
-from gitgate.sharing import lease_rules
-from gitgate.sharing.receiving import refusals
+from gitgate.sharing import lease_rules, refusals
 from gitgate.store.git.refs import LEASES, RUNS, Update
 from gitgate.store.records import Signature, journal
 from gitgate.store.records.journal import MOST_FILE, Journals

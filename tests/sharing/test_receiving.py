@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from gitgate import sharing
 from gitgate.acts.answering import Manner, respond
 from gitgate.claims import claim
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload
 from gitgate.questions import Given
-from gitgate.sharing import receiving
-from gitgate.sharing.receiving import refusals
+from gitgate.sharing import refusals
 from gitgate.store.git.refs import Update
 from gitgate.store.records import Signature
 from support.resuming import Seat, claimant
@@ -300,7 +300,7 @@ def judged(seat: Seat, *updates: Update) -> list[str]:
 
 def test_more_refs_than_anybody_pushes(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of it is looked at; a ref that stays as it is does not speak against any."""
-    monkeypatch.setattr(receiving, "MOST_REFS", 2)
+    monkeypatch.setattr(sharing, "MOST_REFS", 2)
     head = alone.clone.git("rev-parse", "HEAD")
     same = [Update(head, head, f"{OPEN}zzzz22222{n}") for n in range(3)]
     assert judged(alone, *same[:2]) == []

@@ -14,7 +14,7 @@ from gitgate.acts.remarks import stop
 from gitgate.claims import claim, claim_outcome, finish
 from gitgate.exchange.entering import Beyond
 from gitgate.model.gate import Gate
-from gitgate.sharing.receiving import refusals
+from gitgate.sharing import refusals
 from gitgate.store.git.objects import open_objects
 from gitgate.store.git.refs import Update
 from gitgate.store.records import Signature

@@ -21,8 +21,8 @@ from gitgate.model.gate import Gate, Remark
 from gitgate.policy import load_book
 from gitgate.policy.permit import check_told
 from gitgate.record import message
+from gitgate.sharing import refusals
 from gitgate.sharing.pushers import Actor, Doorkeeper
-from gitgate.sharing.receiving import refusals
 from gitgate.store.git.refs import OPEN, Update
 from gitgate.store.records import Signature
 from support.deciding import DB, gate_of, say

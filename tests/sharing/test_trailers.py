@@ -13,7 +13,7 @@ from gitgate.exchange import entering
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate
 from gitgate.record import DOUBTFUL, Summary, message
-from gitgate.sharing.receiving import refusals
+from gitgate.sharing import refusals
 from gitgate.store.git.objects import dump_commit
 from gitgate.store.git.refs import DOUBTED, OPEN, Update
 from support.deciding import DB, gate_of, say
