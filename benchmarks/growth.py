@@ -13,9 +13,8 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from gitgate.acts.answering import Manner, respond
+from gitgate.acts.answering import Manner, respond, stop
 from gitgate.acts.asking import AskWishes, ask
-from gitgate.acts.remarks import stop
 from gitgate.context import open_desk
 from gitgate.gates.recording import reload
 from gitgate.questions import Given

@@ -32,7 +32,7 @@ from ..store import private_folder
 from ..store.git.refs import OPEN
 from ..text import one_line
 from ..text.secrets import redact, secret_values
-from . import remarks
+from . import answering
 from .askers import asks_nobody
 from .asking import AskWishes, ask, key_ref, read_attachment
 
@@ -374,7 +374,7 @@ def end_signalled(desk: Desk) -> list[Gate]:
             kept = {name: one_line(str(said[name]), MOST_WORDS) for name in SIGNALLED if said.get(name)}
             words = redact(SAYS + json.dumps(kept, ensure_ascii=False), secret_values(desk.settings.env))
             with suppress(GateError):  # an agent looks, whose gate it is not; or somebody answered just now
-                ended.append(remarks.withdraw(desk, gate, words, via=SIGNAL_FILE).gate)
+                ended.append(answering.withdraw(desk, gate, words, via=SIGNAL_FILE).gate)
     return ended
 
 

@@ -162,10 +162,12 @@ def check(id: str | Gate, *, directory: Directory = None) -> Answer | None:
 def withdraw(id: str | Gate, *, reason: str, push: bool | None = None, directory: Directory = None) -> Gate:
     """Take a question back. An agent withdraws only its own."""
     from .. import acts
-    from ..acts import remarks
+    from ..acts import answering
 
     with open_desk(directory) as desk:
-        return published_gate(desk, remarks.withdraw(desk, acts.open_gate(desk, str(id)), reason, push=push))
+        return published_gate(
+            desk, answering.withdraw(desk, acts.open_gate(desk, str(id)), reason, push=push)
+        )
 
 
 def waited(desk: Desk, gate: Folded, most: str | int | None) -> Folded:
@@ -202,7 +204,7 @@ def respond(
     >>> gitgate.respond("7k2f", approve=True)
     """
     from .. import acts
-    from ..acts import answering, remarks
+    from ..acts import answering
 
     if approve and reject:
         raise Usage("approve or reject, not both")
@@ -212,7 +214,7 @@ def respond(
             if any(one is not None for one in (answer, answers, other)) or approve or reject:
                 raise Usage("later is no answer", hint='gitgate.respond(id, later="2h")')
             desk.refuse_agents("respond")
-            return published_gate(desk, remarks.edit(desk, gate, later=str(later), push=push))
+            return published_gate(desk, answering.edit(desk, gate, later=str(later), push=push))
         given = given_in_python(
             gate, answer, answers, other, approve=True if approve else False if reject else None
         )
@@ -249,7 +251,7 @@ def complete(
     >>> gitgate.complete("7k2f", "completed", "Postgres", transcript=[("person", "Postgres.")], seconds=40)
     """
     from .. import acts
-    from ..acts import answering, remarks
+    from ..acts import answering
 
     with open_desk(directory) as desk:
         desk.refuse_agents("join")
@@ -260,7 +262,7 @@ def complete(
                 reason or f"the conversation was {'over in time' if outcome == 'timeout' else 'cancelled'}"
             )
             return published_gate(
-                desk, remarks.stop(desk, gate, words, push=push, session=held, via="python")
+                desk, answering.stop(desk, gate, words, push=push, session=held, via="python")
             )
         manner = answering.Manner(
             via="python",
@@ -379,19 +381,19 @@ def signal(
 def stop(id: str | Gate, *, reason: str, push: bool | None = None, directory: Directory = None) -> Gate:
     """End a gate; the agent does not go on. To say no and let it go on, reject instead."""
     from .. import acts
-    from ..acts import remarks
+    from ..acts import answering
 
     with open_desk(directory) as desk:
-        return published_gate(desk, remarks.stop(desk, acts.open_gate(desk, str(id)), reason, push=push))
+        return published_gate(desk, answering.stop(desk, acts.open_gate(desk, str(id)), reason, push=push))
 
 
 def comment(id: str | Gate, text: str, *, push: bool | None = None, directory: Directory = None) -> Gate:
     """Ask back or add a remark, without deciding."""
     from .. import acts
-    from ..acts import remarks
+    from ..acts import answering
 
     with open_desk(directory) as desk:
-        return published_gate(desk, remarks.comment(desk, acts.open_gate(desk, str(id)), text, push=push))
+        return published_gate(desk, answering.comment(desk, acts.open_gate(desk, str(id)), text, push=push))
 
 
 def edit(
@@ -408,7 +410,7 @@ def edit(
     aside (`later="2h"`; `"now"` ends that).
     """
     from .. import acts
-    from ..acts import remarks
+    from ..acts import answering
 
     named = None if to is None else (to,) if isinstance(to, str) else tuple(to)
     people = () if named == ("anyone",) else named
@@ -417,7 +419,7 @@ def edit(
         gate = acts.open_gate(desk, str(id))
         return published_gate(
             desk,
-            remarks.edit(desk, gate, to=people, priority=priority, timeout=until, later=aside, push=push),
+            answering.edit(desk, gate, to=people, priority=priority, timeout=until, later=aside, push=push),
         )
 
 

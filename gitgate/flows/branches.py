@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
-from ..acts.remarks import withdraw
+from ..acts.answering import withdraw
 from ..context.targets import summaries
 from ..errors import Conflict, Usage
 from ..model import AWAITING

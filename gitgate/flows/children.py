@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..acts import remarks
+from ..acts import answering
 from ..acts.askers import STEP, TERMS
 from ..agents.flow import RUN
 from ..context import Desk
@@ -418,7 +418,7 @@ def withdraw_gates(desk: Desk, run: Run, reason: str) -> None:
         with suppress(GateError):
             gate = find_gate(desk, gate_id).gate
             if gate.state == AWAITING:
-                remarks.withdraw(desk, gate, reason)
+                answering.withdraw(desk, gate, reason)
 
 
 def end_children(desk: Desk, held: HeldRun, steps: Iterable[RunStep], reason: str) -> None:

@@ -17,7 +17,6 @@ from ..model import INVALID, UNVERIFIED, VERIFIED, SignatureMark, address
 from ..model.gate import PROGRAMS, Answer, Entry, Gate, Opened
 from ..questions.types import type_of
 from ..store.git.signatures import BAD, GOOD, Verdict, load_verdicts
-from ..text import shell
 from . import Book, Person, Policy, PolicyRule, RuleTerms, load_book, signers_of
 
 SCRIPTS = frozenset(("signal", "python"))
@@ -130,16 +129,26 @@ def is_unsure(rule: PolicyRule, case: RulingCase) -> bool:
 
 def touches(rule: PolicyRule, case: RulingCase) -> bool:
     """Whether the work touches one of the rule's paths. What is not known here may be anything."""
-    if not rule.paths or case.paths is None:
-        return True
-    return any(shell.fits_path(pattern, path) for pattern in rule.paths for path in case.paths)
+    return not rule.paths or case.paths is None or has_one_of(rule, case.paths)
+
+
+def has_one_of(rule: PolicyRule, paths: Iterable[str]) -> bool:
+    from ..text.shell import fits_path  # most policies name no path, and no agent
+
+    return any(fits_path(pattern, path) for pattern in rule.paths for path in paths)
+
+
+def names_agent(rule: PolicyRule, agent: str) -> bool:
+    from ..text.shell import of_text
+
+    return any(of_text(word).fullmatch(agent) for word in rule.agents)
 
 
 def first(policy: Policy, fitting: Sequence[PolicyRule], path: str | None) -> RuleTerms:
     for rule in fitting:
         if rule.paths and path is None:
             continue
-        if not rule.paths or any(shell.fits_path(pattern, path or "") for pattern in rule.paths):
+        if not rule.paths or has_one_of(rule, [path or ""]):
             return rule.terms
     return policy.default
 
@@ -149,7 +158,7 @@ def fits(rule: PolicyRule, case: RulingCase, priority: str) -> bool:
     return (
         (not rule.types or any(kind in rule.types for kind in case.types))
         and (not rule.priorities or priority in rule.priorities)
-        and (not rule.agents or any(shell.of_text(word).fullmatch(case.agent) for word in rule.agents))
+        and (not rule.agents or names_agent(rule, case.agent))
     )
 
 

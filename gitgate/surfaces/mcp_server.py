@@ -266,7 +266,7 @@ class GateTools:
 
     def do_withdraw(self, id: str, reason: str) -> ToolResult:
         from .. import acts
-        from ..acts import remarks
+        from ..acts import answering
 
         desk = self.desk()
         try:
@@ -275,7 +275,7 @@ class GateTools:
             desk.close()
         desk = self.desk(gate.id)
         try:
-            gone = remarks.withdraw(desk, gate, reason, via=VIA).gate
+            gone = answering.withdraw(desk, gate, reason, via=VIA).gate
         finally:
             desk.close()
         return ToolResult(f"Gate {gone.id} is withdrawn.", {"id": gone.id, "state": gone.state})
@@ -342,7 +342,7 @@ class GateTools:
 
     def take(self, id: str, values: Mapping[str, Any], client: str) -> ToolResult:
         from .. import acts
-        from ..acts import answering, remarks
+        from ..acts import answering
         from ..model.gate import PROPOSED, Conversation
         from ..policy.permit import may_be_automatic
         from ..questions import Given
@@ -368,7 +368,7 @@ class GateTools:
             value = field_of(whole, "what was said").plain()
             held = Conversation(PROPOSED, 0, source=VIA, confirmed=False, agent=client, value=value)
             said = f"{words} was said at {client}; nobody has confirmed it"
-            gate = remarks.propose(desk, gate, said, held, via=VIA).gate
+            gate = answering.propose(desk, gate, said, held, via=VIA).gate
         finally:
             desk.close()
         told = told_gate(gate)

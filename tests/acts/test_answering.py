@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gitgate.acts import answering, remarks
+from gitgate.acts import answering
 from gitgate.acts.answering import Manner, respond, signal_given
 from gitgate.errors import (
     BadAnswer,
@@ -140,7 +140,7 @@ def test_what_was_seen_has_to_be_part_of_the_gate(alone: Seat) -> None:
 def test_terms_that_changed_after_reading_are_stale(alone: Seat) -> None:
     """Whom it is for, how pressing: read it again."""
     gate = gate_of(alone)
-    edited = remarks.edit(alone.desk, gate, priority="urgent").gate
+    edited = answering.edit(alone.desk, gate, priority="urgent").gate
     with pytest.raises(Stale, match="was edited after you read it"):
         say(alone, gate, seen=gate.tip)
     unchanged(alone, edited)
@@ -151,7 +151,7 @@ def test_words_and_votes_do_not_make_it_stale(alone: Seat) -> None:
     """Other people's votes, remarks and reminders leave the question as it was read."""
     gate = gate_of(alone, quorum=2, timeout=60, on_timeout="remind")
     say(alone, gate, who=BOB)
-    remarks.comment(alone.desk, alone.now(gate), "hm")
+    answering.comment(alone.desk, alone.now(gate), "hm")
     assert isinstance(alone.clock, Clock)
     alone.clock.pass_by(61)
     done = say(alone, gate, seen=gate.tip)
@@ -172,7 +172,7 @@ def test_a_second_answer_is_told_who_was_first(alone: Seat) -> None:
     unchanged(alone, after)
 
 
-@pytest.mark.parametrize(("verb", "state"), [(remarks.stop, "stopped"), (remarks.withdraw, "withdrawn")])
+@pytest.mark.parametrize(("verb", "state"), [(answering.stop, "stopped"), (answering.withdraw, "withdrawn")])
 def test_a_gate_that_was_ended_says_why(alone: Seat, verb: object, state: str) -> None:
     """In the words of whoever ended it."""
     gate = gate_of(alone)
@@ -215,7 +215,7 @@ def test_an_answer_to_a_gate_that_was_ended_elsewhere(ann: Seat, bob: Seat) -> N
     """Kept as late; its author is not told that it was answered."""
     gate = gate_of(ann)
     sync(bob.desk)
-    remarks.withdraw(ann.desk, gate, "found it")
+    answering.withdraw(ann.desk, gate, "found it")
     with pytest.raises(Conflict, match="was withdrawn first; your answer is kept as late"):
         say(bob, gate)
     assert len(bob.now(gate).late) == 1

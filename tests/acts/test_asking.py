@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.acts import remarks, sessions
+from gitgate.acts import answering, sessions
 from gitgate.acts.asking import AskWishes, ask, title_of, with_nonce
 from gitgate.context import open_desk
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
@@ -273,7 +273,7 @@ def test_the_same_key_is_the_same_gate_while_it_is_open(alone: Seat) -> None:
     again = asked(alone, TEXT, key="k")
     assert (again.gate, again.new) == (first.gate, False)
     assert asked(alone, key="other").gate.id != first.gate.id
-    remarks.comment(alone.desk, first.gate, "hm")
+    answering.comment(alone.desk, first.gate, "hm")
     assert asked(alone, key="k").gate == alone.now(first.gate)
 
 
@@ -284,7 +284,7 @@ def test_a_key_is_free_again_when_its_gate_is_over(alone: Seat, clock: Clock, en
     if end == "answered":
         say(alone, first)
     elif end == "withdrawn":
-        remarks.withdraw(alone.desk, first, "done")
+        answering.withdraw(alone.desk, first, "done")
     elif end == "gone":
         alone.clone.git("update-ref", "-d", OPEN + first.id)
     else:
@@ -300,7 +300,7 @@ def test_a_key_holds_for_as_long_as_it_is_to(alone: Seat, clock: Clock, cli: Com
     """However its gate ended, and wherever that is kept: nobody is asked twice within the time that was named."""
     first = gate_of(alone, key="k", key_for=7 * 86_400, timeout=60)
     if end == "withdrawn":
-        remarks.withdraw(alone.desk, first, "done")
+        answering.withdraw(alone.desk, first, "done")
     elif end == "expired":
         clock.pass_by(61)
     else:

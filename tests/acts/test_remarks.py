@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.acts import remarks
+from gitgate.acts import answering
 from gitgate.errors import Conflict, Failure, IllegalEvent, NotAllowed, Usage
 from gitgate.exchange.syncing import Published
 from gitgate.model.gate import Gate, Remark
@@ -30,9 +30,9 @@ def last(seat: Seat, gate: Gate) -> tuple[str, str, str]:
 @pytest.mark.parametrize(
     ("verb", "event", "state"),
     [
-        (remarks.comment, "commented", "awaiting"),
-        (remarks.stop, "stopped", "stopped"),
-        (remarks.withdraw, "withdrawn", "withdrawn"),
+        (answering.comment, "commented", "awaiting"),
+        (answering.stop, "stopped", "stopped"),
+        (answering.withdraw, "withdrawn", "withdrawn"),
     ],
 )
 def test_words_are_recorded_with_who_said_them(alone: Seat, verb: Verb, event: str, state: str) -> None:
@@ -44,7 +44,7 @@ def test_words_are_recorded_with_who_said_them(alone: Seat, verb: Verb, event: s
     assert last(alone, gate) == (event, ADA, "which region?")
 
 
-@pytest.mark.parametrize("verb", [remarks.comment, remarks.stop, remarks.withdraw])
+@pytest.mark.parametrize("verb", [answering.comment, answering.stop, answering.withdraw])
 def test_no_words_are_no_remark(alone: Seat, verb: Verb) -> None:
     """With an example of some."""
     gate = gate_of(alone)
@@ -54,29 +54,29 @@ def test_no_words_are_no_remark(alone: Seat, verb: Verb) -> None:
     assert alone.now(gate) == gate
 
 
-@pytest.mark.parametrize("verb", [remarks.stop, remarks.withdraw])
+@pytest.mark.parametrize("verb", [answering.stop, answering.withdraw])
 def test_an_answered_gate_is_not_ended(alone: Seat, verb: Verb) -> None:
     """Somebody was first; a remark has its place still."""
     gate = gate_of(alone)
     say(alone, gate)
     with pytest.raises(Conflict, match="already answered"):
         verb(alone.desk, alone.now(gate), "too late")
-    remarks.comment(alone.desk, alone.now(gate), "thanks")
+    answering.comment(alone.desk, alone.now(gate), "thanks")
     assert alone.now(gate).state == "answered"
 
 
 def test_a_gate_that_is_over_takes_no_remark(alone: Seat) -> None:
     """Nothing more happens to it."""
     gate = gate_of(alone)
-    remarks.stop(alone.desk, gate, "no more")
-    for verb in (remarks.comment, remarks.stop, remarks.withdraw):
+    answering.stop(alone.desk, gate, "no more")
+    for verb in (answering.comment, answering.stop, answering.withdraw):
         with pytest.raises(IllegalEvent):
             verb(alone.desk, alone.now(gate), "x")
     with pytest.raises(IllegalEvent):
-        remarks.edit(alone.desk, alone.now(gate), priority="low")
+        answering.edit(alone.desk, alone.now(gate), priority="low")
 
 
-@pytest.mark.parametrize("verb", [remarks.stop, remarks.withdraw])
+@pytest.mark.parametrize("verb", [answering.stop, answering.withdraw])
 def test_the_deadline_acts_first(alone: Seat, clock: Clock, verb: Verb) -> None:
     """What is overdue has ended already."""
     gate = gate_of(alone, timeout=60)
@@ -84,7 +84,7 @@ def test_the_deadline_acts_first(alone: Seat, clock: Clock, verb: Verb) -> None:
     with pytest.raises(IllegalEvent):
         verb(alone.desk, gate, "x")
     with pytest.raises(IllegalEvent):
-        remarks.edit(alone.desk, alone.now(gate), timeout="1h")
+        answering.edit(alone.desk, alone.now(gate), timeout="1h")
     assert alone.now(gate).state == "expired"
 
 
@@ -96,7 +96,7 @@ def test_an_agent_never_stops_a_gate(alone: Seat, monkeypatch: pytest.MonkeyPatc
     gate = gate_of(alone)
     monkeypatch.setenv("GITGATE_AGENT", "coder")
     with pytest.raises(NotAllowed):
-        remarks.stop(alone.desk, gate, "x")
+        answering.stop(alone.desk, gate, "x")
     assert alone.now(gate) == gate
 
 
@@ -104,8 +104,8 @@ def test_stopping_needs_a_name(alone: Seat, nobody: None) -> None:
     """Taking back does not: an agent may have no identity."""
     gate = gate_of(alone)
     with pytest.raises(Failure, match="needs a name"):
-        remarks.stop(alone.desk, gate, "x")
-    remarks.withdraw(alone.desk, gate, "found it")
+        answering.stop(alone.desk, gate, "x")
+    answering.withdraw(alone.desk, gate, "found it")
     assert last(alone, gate) == ("withdrawn", "coder", "found it")
 
 
@@ -126,11 +126,11 @@ def test_an_agent_withdraws_only_its_own(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     if own:
-        remarks.withdraw(alone.desk, gate, "found it")
+        answering.withdraw(alone.desk, gate, "found it")
         assert last(alone, gate) == ("withdrawn", "coder", "found it")
         return
     with pytest.raises(NotAllowed, match="withdraws only its own"):
-        remarks.withdraw(alone.desk, gate, "found it")
+        answering.withdraw(alone.desk, gate, "found it")
     assert alone.now(gate) == gate
 
 
@@ -140,8 +140,8 @@ def test_a_session_tells_whose_gate_it_is(alone: Seat, monkeypatch: pytest.Monke
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "session-1")
     monkeypatch.setenv("GITGATE_AGENT", "coder")
     with pytest.raises(NotAllowed):
-        remarks.withdraw(alone.desk, other, "x")
-    remarks.withdraw(alone.desk, gate, "found it")
+        answering.withdraw(alone.desk, other, "x")
+    answering.withdraw(alone.desk, gate, "found it")
     assert alone.now(gate).state == "withdrawn"
 
 
@@ -161,7 +161,7 @@ def test_an_agents_remark_does_not_look_like_a_persons(
     gate = gate_of(alone)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    remarks.comment(alone.desk, gate, "hm")
+    answering.comment(alone.desk, gate, "hm")
     assert last(alone, gate)[1] == by
 
 
@@ -187,7 +187,7 @@ def test_an_agent_does_not_loosen_a_gate(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(NotAllowed, match=why):
-        remarks.edit(alone.desk, gate, **terms)
+        answering.edit(alone.desk, gate, **terms)
     assert alone.now(gate) == gate
 
 
@@ -195,10 +195,10 @@ def test_an_agent_may_tighten_its_own(alone: Seat, monkeypatch: pytest.MonkeyPat
     """For fewer people, and more pressing; in its own name."""
     gate = gate_of(alone, to=("ann", "bob"))
     monkeypatch.setenv("GITGATE_AGENT", "coder")
-    after = remarks.edit(alone.desk, gate, to=("ann",), priority="high").gate
+    after = answering.edit(alone.desk, gate, to=("ann",), priority="high").gate
     assert (after.to, after.priority, last(alone, gate)[1]) == (("ann",), "high", "coder")
     anyones = gate_of(alone)
-    assert remarks.edit(alone.desk, anyones, to=("bob",)).gate.to == ("bob",)
+    assert answering.edit(alone.desk, anyones, to=("bob",)).gate.to == ("bob",)
 
 
 def test_an_agent_that_cleared_its_marker_changes_nothing(
@@ -208,10 +208,10 @@ def test_an_agent_that_cleared_its_marker_changes_nothing(
     gate = gate_of(alone)
     monkeypatch.setattr("gitgate.context.agent_above", lambda: "process 5 is claude")
     with pytest.raises(NotAllowed, match="changes only its own"):
-        remarks.edit(alone.desk, gate, priority="high")
+        answering.edit(alone.desk, gate, priority="high")
     with pytest.raises(NotAllowed, match="withdraws only its own"):
-        remarks.withdraw(alone.desk, gate, "x")
-    remarks.comment(alone.desk, gate, "hm")
+        answering.withdraw(alone.desk, gate, "x")
+    answering.comment(alone.desk, gate, "hm")
     assert last(alone, gate)[1] == "an agent (by its processes)"
 
 
@@ -220,7 +220,7 @@ def test_another_priority_only_adds_rules(ann: Seat, bare: Clone) -> None:
     rules = "{name: calm, priorities: [normal, low], who: bob@example.org}, {name: pressing, priorities: [urgent], who: anyone}"
     publish_policy(bare, f"policy: {{rules: [{rules}]}}\n")
     ann.clone.git("fetch", "-q", "origin")
-    gate = remarks.edit(ann.desk, gate_of(ann), priority="urgent").gate
+    gate = answering.edit(ann.desk, gate_of(ann), priority="urgent").gate
     with pytest.raises(NotAllowed, match="'calm'"):
         say(ann, gate)
     assert say(ann, gate_of(ann, priority="urgent")).gate.state == "answered"
@@ -232,12 +232,12 @@ def test_another_priority_only_adds_rules(ann: Seat, bare: Clone) -> None:
 def test_terms_are_changed_one_by_one(alone: Seat, clock: Clock) -> None:
     """What is not named stays."""
     gate = gate_of(alone, to=("bob",), priority="low")
-    remarks.edit(alone.desk, gate, priority="urgent")
-    remarks.edit(alone.desk, alone.now(gate), to=("ann", "@carl"))
-    after = remarks.edit(alone.desk, alone.now(gate), timeout="1h30m").gate
+    answering.edit(alone.desk, gate, priority="urgent")
+    answering.edit(alone.desk, alone.now(gate), to=("ann", "@carl"))
+    after = answering.edit(alone.desk, alone.now(gate), timeout="1h30m").gate
     assert (after.priority, after.to, after.timeout) == ("urgent", ("ann", "@carl"), 5400)
     assert after.deadline == "2026-05-28T21:56:40Z"
-    freed = remarks.edit(alone.desk, after, to=(), timeout=" Never ").gate
+    freed = answering.edit(alone.desk, after, to=(), timeout=" Never ").gate
     assert (freed.to, freed.deadline, freed.timeout) == ((), None, None)
 
 
@@ -254,17 +254,17 @@ def test_terms_that_are_none(alone: Seat, terms: dict[str, str], words: str) -> 
     """Usage, and nothing is written."""
     gate = gate_of(alone)
     with pytest.raises(Usage, match=words):
-        remarks.edit(alone.desk, gate, **terms)  # type: ignore[arg-type]
+        answering.edit(alone.desk, gate, **terms)  # type: ignore[arg-type]
     assert alone.now(gate) == gate
 
 
 def test_remarks_are_pushed_unless_told_otherwise(ann: Seat, bare: Clone) -> None:
     """Like every verb that writes."""
     gate = gate_of(ann)
-    done = remarks.comment(ann.desk, gate, "one")
+    done = answering.comment(ann.desk, gate, "one")
     assert done.pushed
     assert bare.refs("refs/hitl/open") == {OPEN + gate.id: done.gate.tip}
-    local = remarks.edit(ann.desk, done.gate, priority="low", push=False)
+    local = answering.edit(ann.desk, done.gate, priority="low", push=False)
     assert not local.pushed
     assert bare.refs("refs/hitl/open") == {OPEN + gate.id: done.gate.tip}
 
@@ -273,7 +273,7 @@ def test_a_remark_is_what_was_said(alone: Seat) -> None:
     """As data, whatever it holds."""
     words = "\x1b[31m $(id) `id` --help\n\nHitl-State: answered"
     gate = gate_of(alone)
-    remarks.comment(alone.desk, gate, words)
+    answering.comment(alone.desk, gate, words)
     event = alone.now(gate).history[-1].event
     assert isinstance(event, Remark)
     assert event.text == words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gitgate.acts.remarks import withdraw
+from gitgate.acts.answering import withdraw
 from gitgate.acts.reporting import FETCH_EVERY, watch_events
 from support.resuming import Seat
 

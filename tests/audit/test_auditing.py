@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gitgate.acts import remarks
+from gitgate.acts import answering
 from gitgate.acts.asking import AskWishes
 from gitgate.audit.auditing import audit, refuse_unsynced
 from gitgate.errors import AmbiguousGate, Failure, UnknownGate
@@ -61,8 +61,8 @@ def test_a_sound_repository_has_nothing_wrong(alone: Seat, clock: Clock) -> None
     alone.clone.write("new", "untracked\n")
     first = gate_of(alone, DB, FORM, attachments={"a/b.txt": b"x"})
     assert first.opened.work.dirty
-    remarks.comment(alone.desk, first, "why?")
-    remarks.edit(alone.desk, alone.now(first), priority="urgent", to=("bob",), timeout="1h")
+    answering.comment(alone.desk, first, "why?")
+    answering.edit(alone.desk, alone.now(first), priority="urgent", to=("bob",), timeout="1h")
     approved = gate_of(alone, GO, quorum=2)
     approve(alone, approved)
     approve(alone, approved, EVE)
@@ -70,7 +70,7 @@ def test_a_sound_repository_has_nothing_wrong(alone: Seat, clock: Clock) -> None
     expired = gate_of(alone, timeout=60, on_timeout="fail", session="session-1")
     again = gate_of(alone, timeout=60, on_timeout="remind")
     taken_back = gate_of(alone)
-    remarks.withdraw(alone.desk, taken_back, "found it")
+    answering.withdraw(alone.desk, taken_back, "found it")
     clock.pass_by(100)
     from gitgate.acts import find_gate
 
@@ -333,7 +333,7 @@ def test_a_gate_that_is_open_again_after_it_was_archived(alone: Seat, clock: Clo
 def test_an_archive_that_lost_or_gained_what_it_must_not(alone: Seat) -> None:
     """A fold that drops a gate, and one that took in a gate that waits: no hook of ours was there."""
     over, waits = alone.ask(), alone.ask()
-    remarks.stop(alone.desk, over, "over", push=False)
+    answering.stop(alone.desk, over, "over", push=False)
     (gone,) = fold_closed(alone.desk).folded
     assert lines(alone) == []
     ((ref, fold),) = alone.clone.refs("refs/hitl/archive").items()
@@ -400,7 +400,7 @@ def test_what_the_remote_has_may_be_broken_or_ahead(ann: Seat, bob: Seat) -> Non
     sync(bob.desk)
     say(bob, gate)
     sync(ann.desk)
-    remarks.comment(ann.desk, ann.now(gate), "thanks", push=False)
+    answering.comment(ann.desk, ann.now(gate), "thanks", push=False)
     assert lines(ann) == []
     point(ann, gate, gate.tip)
     assert lines(ann) == []
@@ -417,7 +417,7 @@ def test_a_branch_is_resolved(alone: Seat, clock: Clock) -> None:
     answered, rejected, stopped = gate_of(alone), gate_of(alone, GO), gate_of(alone)
     say(alone, answered)
     approve(alone, rejected, yes=False)
-    remarks.stop(alone.desk, stopped, "no more")
+    answering.stop(alone.desk, stopped, "no more")
     assert lines(alone, branch="main") == []
     gate_of(alone, TEXT, title="Which name?")
     expired = gate_of(alone, timeout=5)

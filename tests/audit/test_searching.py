@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import gitgate
-from gitgate.acts import remarks
+from gitgate.acts import answering
 from gitgate.acts.answering import Manner, respond
 from gitgate.audit import earlier
 from gitgate.audit.earlier import SearchTerms, matched_in, needle, search, search_words, searched_text
@@ -62,7 +62,7 @@ def answered(seat: Seat, gate: Gate, text: str, note: str = "") -> Gate:
 def test_each_place_is_looked_through(alone: Seat) -> None:
     """Question, options, title, context, answer, note and remarks; and it is said where."""
     gate = gate_of(alone, DB, title="Storage", context="The replica lags.\nBadly.")
-    remarks.comment(alone.desk, reload(alone.desk, gate.id), "What of backups?", push=False)
+    answering.comment(alone.desk, reload(alone.desk, gate.id), "What of backups?", push=False)
     answered(alone, gate, "Postgres", "until March")
     other = gate_of(alone, PORT)
     assert where(alone, "storage") == ("title",)

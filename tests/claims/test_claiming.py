@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gitgate import claims
-from gitgate.acts.remarks import comment
+from gitgate.acts.answering import comment
 from gitgate.claims import BranchMoved, ClaimLost, claim, claim_outcome, finish, release, renew
 from gitgate.errors import Conflict, IllegalEvent, RemoteUnreachable
 from gitgate.exchange.syncing import sync

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from gitgate import claims
+from gitgate.acts.answering import comment
 from gitgate.acts.asking import ask
-from gitgate.acts.remarks import comment
 from gitgate.claims import ClaimLost, claim, claim_outcome, finish, renew
 from gitgate.claims.attending import RENEW_EVERY, TERM, Attendance, hear
 from gitgate.context import machine

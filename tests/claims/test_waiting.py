@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from gitgate.acts import remarks
+from gitgate.acts import answering
 from gitgate.acts.asking import AskWishes
 from gitgate.claims.attending import WaitLimit, wait
 from gitgate.errors import Failure, GateError
@@ -90,7 +90,7 @@ def test_reading_along_takes_nothing(alone: Seat, delivery: str) -> None:
     assert alone.now(gate).state == "answered"
 
 
-@pytest.mark.parametrize(("verb", "state"), [(remarks.stop, "stopped"), (remarks.withdraw, "withdrawn")])
+@pytest.mark.parametrize(("verb", "state"), [(answering.stop, "stopped"), (answering.withdraw, "withdrawn")])
 def test_an_end_is_heard_too(alone: Seat, verb: Callable[..., object], state: str) -> None:
     """Nobody goes on waiting for what is over."""
     gate = gate_of(alone, wishes=WAIT)

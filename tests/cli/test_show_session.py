@@ -11,8 +11,7 @@ import pytest
 
 import gitgate
 from gitgate.acts import open_gate
-from gitgate.acts.answering import Manner, respond
-from gitgate.acts.remarks import stop
+from gitgate.acts.answering import Manner, respond, stop
 from gitgate.api.terms import open_desk
 from gitgate.model.gate import Conversation
 from gitgate.questions import Given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gitgate.acts.remarks import comment, withdraw
+from gitgate.acts.answering import comment, withdraw
 from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Gate
 from support.meanwhile import Meanwhile

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.acts.answering import comment
 from gitgate.acts.asking import AskWishes, ask
-from gitgate.acts.remarks import comment
 from gitgate.acts.reporting import events_of_all, gate_status, overall_status, roster
 from gitgate.claims import claim
 from gitgate.context.machine import Presence, note_presence, presence_file

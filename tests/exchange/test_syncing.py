@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.acts import find_gate, open_gate, remarks
+from gitgate.acts import answering, find_gate, open_gate
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes, ask
 from gitgate.context import Desk, open_desk
@@ -160,7 +160,7 @@ def test_a_comment_made_off_line_survives_an_answer(shared: Shared) -> None:
     ann, bob = shared.open("ann"), shared.open("bob")
     gate = opened(ann)
     sync(bob.desk)
-    remarks.comment(bob.desk, open_gate(bob.desk, gate.id), "mind the step", push=False)
+    answering.comment(bob.desk, open_gate(bob.desk, gate.id), "mind the step", push=False)
     answered(ann, gate, "Left", Manner())
     sync(bob.desk)
     sync(ann.desk)

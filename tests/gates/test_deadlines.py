@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gitgate.acts import find_gate, remarks
+from gitgate.acts import answering, find_gate
 from gitgate.errors import GateError
 from gitgate.gates import Filter, list_gates, recording
 from gitgate.gates.recording import act, append, past_due
@@ -88,7 +88,7 @@ def test_defer_puts_it_aside_and_brings_it_back(alone: Seat, clock: Clock) -> No
 def test_what_is_put_aside_comes_to_the_same_end(alone: Seat, clock: Clock, how: str) -> None:
     """Its deadline counts; a reminder is not due before the moment until which it was put aside."""
     gate = gate_of(alone, timeout=60, on_timeout=how)
-    aside = remarks.edit(alone.desk, gate, later="1d").gate
+    aside = answering.edit(alone.desk, gate, later="1d").gate
     until = format_time(clock() + 86_400)
     assert (aside.state, aside.later, aside.deadline) == ("awaiting", until, gate.deadline)
     clock.pass_by(60)
@@ -273,11 +273,11 @@ def test_many_who_look_at_once_act_once(alone: Seat, clock: Clock, how: str, eve
 
 def test_a_deadline_that_was_moved_or_taken_away(alone: Seat, clock: Clock) -> None:
     """The new one counts."""
-    from gitgate.acts import remarks
+    from gitgate.acts import answering
 
     moved, freed = gate_of(alone, timeout=60), gate_of(alone, timeout=60)
-    remarks.edit(alone.desk, moved, timeout="1h")
-    remarks.edit(alone.desk, freed, timeout="never")
+    answering.edit(alone.desk, moved, timeout="1h")
+    answering.edit(alone.desk, freed, timeout="never")
     clock.pass_by(3599)
     assert [looked_at(alone, gate).state for gate in (moved, freed)] == ["awaiting", "awaiting"]
     clock.pass_by(1)

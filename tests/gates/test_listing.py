@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.acts import remarks
+from gitgate.acts import answering
 from gitgate.context.targets import never_synced, summaries
 from gitgate.exchange.syncing import sync
 from gitgate.gates import Filter, archived, by_branch, is_meant_for, list_gates, settled_summary
@@ -68,7 +68,7 @@ def test_most_pressing_first(alone: Seat, clock: Clock) -> None:
     clock.pass_by(10)
     urgent, high, again = (gate_of(alone, priority=name) for name in ("urgent", "high", "normal"))
     assert ids(alone) == [urgent.id, high.id, normal.id, again.id, late_low.id]
-    remarks.edit(alone.desk, late_low, priority="urgent")
+    answering.edit(alone.desk, late_low, priority="urgent")
     assert ids(alone)[:2] == [late_low.id, urgent.id]
 
 
@@ -76,7 +76,7 @@ def test_what_waits_is_listed_and_all_on_demand(alone: Seat) -> None:
     """By state, by several; an answered one needs nobody."""
     waiting, answered, stopped = gate_of(alone), gate_of(alone), gate_of(alone)
     say(alone, answered)
-    remarks.stop(alone.desk, stopped, "no")
+    answering.stop(alone.desk, stopped, "no")
     assert ids(alone) == [waiting.id]
     assert set(ids(alone, all=True)) == {waiting.id, answered.id, stopped.id}
     assert set(ids(alone, states=("answered", "stopped"))) == {answered.id, stopped.id}

@@ -130,7 +130,7 @@ def test_another_failure_is_no_lost_race(alone: Seat, monkeypatch: pytest.Monkey
 
 COMMENTS = """
 from gitgate.gates.recording import reload
-from gitgate.acts.remarks import comment
+from gitgate.acts.answering import comment
 for number in range(5):
     comment(desk, reload(desk, sys.argv[3]), f"{who} {number}")
 """

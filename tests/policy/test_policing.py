@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gitgate
-from gitgate.acts import find_gate, remarks
+from gitgate.acts import answering, find_gate
 from gitgate.acts.answering import Manner, respond
 from gitgate.acts.asking import AskWishes
 from gitgate.audit.auditing import audit
@@ -63,9 +63,9 @@ def test_stopping_is_the_same(ann: Seat, ruled: Callable[[str], None]) -> None:
     gate = gate_of(ann)
     ann.clone.git("config", "user.email", "eve@example.org")
     with pytest.raises(NotAllowed, match="bobs"):
-        remarks.stop(ann.desk, gate, "enough")
+        answering.stop(ann.desk, gate, "enough")
     ann.clone.git("config", "user.email", "ada@example.org")
-    assert remarks.stop(ann.desk, gate, "enough").gate.state == "stopped"
+    assert answering.stop(ann.desk, gate, "enough").gate.state == "stopped"
 
 
 def test_an_agents_branch_grants_nothing(ann: Seat, ruled: Callable[[str], None]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.acts import remarks
+from gitgate.acts import answering
 from gitgate.acts.asking import AskWishes
 from gitgate.errors import Failure, GateError, GitFailed, NotAllowed, PushRefused
 from gitgate.exchange.syncing import sync
@@ -60,10 +60,10 @@ def door(seat: Seat, gate: Gate, old: str) -> str:
 
 
 CHANGES: dict[str, Callable[[Seat, Gate], Gate]] = {
-    "edited": lambda s, g: remarks.edit(s.desk, g, priority="high", push=False).gate,
-    "commented": lambda s, g: remarks.comment(s.desk, g, "hm", push=False).gate,
-    "stopped": lambda s, g: remarks.stop(s.desk, g, "enough", push=False).gate,
-    "withdrawn": lambda s, g: remarks.withdraw(s.desk, g, "found it", push=False).gate,
+    "edited": lambda s, g: answering.edit(s.desk, g, priority="high", push=False).gate,
+    "commented": lambda s, g: answering.comment(s.desk, g, "hm", push=False).gate,
+    "stopped": lambda s, g: answering.stop(s.desk, g, "enough", push=False).gate,
+    "withdrawn": lambda s, g: answering.withdraw(s.desk, g, "found it", push=False).gate,
 }
 
 
@@ -148,7 +148,7 @@ def hooked(bare: Clone, cli: Command) -> Clone:
 def stuck(hooked: Clone, ann: Seat, key: Key) -> tuple[Seat, Gate]:
     """A gate that was edited off line before the policy was heard of: its server never takes that."""
     gate = gate_of(ann)
-    remarks.edit(ann.desk, gate, priority="urgent", push=False)
+    answering.edit(ann.desk, gate, priority="urgent", push=False)
     publish_policy(hooked, POLICY, signers=key.line)
     key.used_by(ann.clone)
     return ann, gate
@@ -178,7 +178,7 @@ def test_whoever_records_it_is_told_at_once(stuck: tuple[Seat, Gate], cli: Comma
     """It is not safe here: exit 1, and what to type; then the sync says it in words and in JSON."""
     seat, gate = stuck
     with pytest.raises(PushRefused, match="can never be pushed") as refused:
-        remarks.edit(seat.desk, seat.now(gate), priority="low")
+        answering.edit(seat.desk, seat.now(gate), priority="low")
     assert "git gate sync origin" in refused.value.hint
     said = cli.quick("sync", "--json", cwd=seat.clone.path, code=1)
     assert [one["event"] for one in said.json["aside"]] == ["edited", "edited"]
@@ -191,7 +191,7 @@ def test_what_another_could_push_is_put_aside_on_ones_word(ann: Seat, hooked: Cl
     """The server refuses it from this account, which may change: it stays, until somebody says so."""
     gate = gate_of(ann)
     publish_policy(hooked, POLICY.replace("require_signed: true", "quorum: 1"))
-    seat, tip = ann, remarks.comment(ann.desk, gate, "hm", push=False).gate.tip
+    seat, tip = ann, answering.comment(ann.desk, gate, "hm", push=False).gate.tip
     done = sync(seat.desk)
     assert "in the name of" in done.refused[gate.id]
     assert seat.now(gate).tip == tip

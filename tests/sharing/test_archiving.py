@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from gitgate.acts import find_gate
-from gitgate.acts.remarks import stop
+from gitgate.acts.answering import stop
 from gitgate.audit.auditing import audit
 from gitgate.claims import claim, claim_outcome, finish
 from gitgate.exchange.syncing import sync

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.acts import remarks
+from gitgate.acts import answering
 from gitgate.acts.asking import AskWishes
 from gitgate.claims import claim
 from gitgate.errors import PushRefused
@@ -262,13 +262,13 @@ def test_ending_and_changing(ann: Seat, server: Clone) -> None:
     """For whose agent asked, and for who may answer; remarks are in the name of whoever makes them."""
     gates = [gate_of(ann) for _ in range(4)]
     publish_policy(server, PEOPLE + "  who: [ada]\n")
-    ended = remarks.stop(ann.desk, gates[0], "enough", push=False).gate
+    ended = answering.stop(ann.desk, gates[0], "enough", push=False).gate
     assert "in the name of Ada" in pushed(ann, ended, "bob")
     assert pushed(ann, ended, "ada") == ""
-    moved = remarks.edit(ann.desk, gates[1], timeout="1h", push=False).gate
+    moved = answering.edit(ann.desk, gates[1], timeout="1h", push=False).gate
     assert "in the name of Ada" in pushed(ann, moved, "bob")
     assert pushed(ann, moved, "ada") == ""
-    said = remarks.comment(ann.desk, gates[2], "hm", push=False).gate
+    said = answering.comment(ann.desk, gates[2], "hm", push=False).gate
     assert "in the name of Ada" in pushed(ann, said, "bob")
     desk = ann.desk
     own = desk.records.write_event(

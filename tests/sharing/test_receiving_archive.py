@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gitgate.acts.remarks import stop
+from gitgate.acts.answering import stop
 from gitgate.claims import claim, claim_outcome, finish
 from gitgate.exchange.entering import Beyond
 from gitgate.model.gate import Gate

@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from gitgate.acts import remarks
+from gitgate.acts import answering
 from gitgate.acts.asking import AskWishes
 from gitgate.audit.auditing import audit
 from gitgate.errors import Conflict, NotAllowed
@@ -87,23 +87,23 @@ def test_a_vote_that_was_taken_back_is_not_replayed(alone: Seat, how: str) -> No
 def edits(seat: Seat) -> Gate:
     gate = gate_of(seat)
     for priority in ("urgent", "low"):
-        gate = remarks.edit(seat.desk, seat.now(gate), priority=priority, push=False).gate
+        gate = answering.edit(seat.desk, seat.now(gate), priority=priority, push=False).gate
     return gate
 
 
 def comments(seat: Seat) -> Gate:
     gate = gate_of(seat)
     for words in ("stop the release", "never mind"):
-        gate = remarks.comment(seat.desk, seat.now(gate), words, push=False).gate
+        gate = answering.comment(seat.desk, seat.now(gate), words, push=False).gate
     return gate
 
 
 def stop(seat: Seat) -> Gate:
-    return remarks.stop(seat.desk, gate_of(seat), "enough", push=False).gate
+    return answering.stop(seat.desk, gate_of(seat), "enough", push=False).gate
 
 
 def withdrawal(seat: Seat) -> Gate:
-    return remarks.withdraw(seat.desk, gate_of(seat), "found it", push=False).gate
+    return answering.withdraw(seat.desk, gate_of(seat), "found it", push=False).gate
 
 
 @pytest.mark.parametrize("made", [edits, comments, stop, withdrawal])
@@ -203,7 +203,7 @@ def test_a_vote_given_with_the_other_in_view_replaces_it(two: tuple[Seat, Seat, 
     say(desktop, gate, "SQLite", ADA)
     sync(laptop.desk)
     off_line(laptop, gate, "Postgres")
-    remarks.comment(desktop.desk, desktop.now(gate), "hm")
+    answering.comment(desktop.desk, desktop.now(gate), "hm")
     say(desktop, gate, "Postgres", BOB)
     done = sync(laptop.desk)
     assert done.late == ()
@@ -213,9 +213,9 @@ def test_a_vote_given_with_the_other_in_view_replaces_it(two: tuple[Seat, Seat, 
 def test_terms_from_elsewhere_do_not_undo_their_authors_own(two: tuple[Seat, Seat, Gate]) -> None:
     """Of the same term; another one is taken."""
     desktop, laptop, gate = two
-    remarks.edit(laptop.desk, laptop.now(gate), priority="low", push=False)
-    remarks.edit(laptop.desk, laptop.now(gate), to=("bob",), push=False)
-    remarks.edit(desktop.desk, desktop.now(gate), priority="urgent")
+    answering.edit(laptop.desk, laptop.now(gate), priority="low", push=False)
+    answering.edit(laptop.desk, laptop.now(gate), to=("bob",), push=False)
+    answering.edit(desktop.desk, desktop.now(gate), priority="urgent")
     done = sync(laptop.desk)
     assert len(done.late) == 1
     after = laptop.now(gate)
@@ -226,9 +226,9 @@ def test_terms_from_elsewhere_do_not_undo_their_authors_own(two: tuple[Seat, Sea
 def test_terms_changed_again_elsewhere_undo_no_others(two: tuple[Seat, Seat, Gate]) -> None:
     """That their author changed one of them there before is no knowledge of what they changed here."""
     desktop, laptop, gate = two
-    remarks.edit(laptop.desk, laptop.now(gate), to=("bob",), push=False)
-    remarks.edit(laptop.desk, laptop.now(gate), to=("eve",), priority="low", push=False)
-    remarks.edit(desktop.desk, desktop.now(gate), priority="urgent")
+    answering.edit(laptop.desk, laptop.now(gate), to=("bob",), push=False)
+    answering.edit(laptop.desk, laptop.now(gate), to=("eve",), priority="low", push=False)
+    answering.edit(desktop.desk, desktop.now(gate), priority="urgent")
     done = sync(laptop.desk)
     assert len(done.late) == 1
     after = laptop.now(gate)

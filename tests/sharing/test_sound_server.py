@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from gitgate.acts import remarks
+from gitgate.acts import answering
 from gitgate.acts.asking import AskWishes
 from gitgate.errors import GateError
 from gitgate.exchange.syncing import sync
@@ -101,10 +101,10 @@ class World:
         if kind == "vote":
             return say(seat, gate, value, push=False).gate
         if kind == "edit":
-            return remarks.edit(seat.desk, gate, priority=value, push=False).gate
+            return answering.edit(seat.desk, gate, priority=value, push=False).gate
         if kind == "comment":
-            return remarks.comment(seat.desk, gate, "hm", push=False).gate
-        return remarks.stop(seat.desk, gate, "enough", push=False).gate
+            return answering.comment(seat.desk, gate, "hm", push=False).gate
+        return answering.stop(seat.desk, gate, "enough", push=False).gate
 
     def sync(self, place: str) -> None:
         sync(self.seats[place].desk)

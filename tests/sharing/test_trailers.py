@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from gitgate.acts import remarks
+from gitgate.acts import answering
 from gitgate.context import targets
 from gitgate.context.targets import all_summaries, summaries
 from gitgate.exchange import entering
@@ -64,7 +64,7 @@ def test_the_hook_compares_trailers_with_the_record(alone: Seat, lie: str) -> No
     gate = gate_of(alone, DB)
     assert hook_says(alone, gate, gate.tip, None) == ""
     assert words in hook_says(alone, gate, retold(alone, gate, old, new), None)
-    said = remarks.comment(alone.desk, gate, "hm", push=False).gate
+    said = answering.comment(alone.desk, gate, "hm", push=False).gate
     tip = retold(alone, said, old, new)
     assert words in hook_says(alone, said, tip, gate.tip)
     alone.clone.git("update-ref", OPEN + gate.id, tip)
@@ -110,7 +110,7 @@ def test_a_list_goes_by_the_record(
     gate = gate_of(ann, DB)
     sync(bob.desk)
     before = told_by_list(bob, gate)
-    said = remarks.comment(ann.desk, gate, "hm", push=False).gate
+    said = answering.comment(ann.desk, gate, "hm", push=False).gate
     lying = retold(ann, said, *LIES[lie][0])
     ann.clone.git("push", "-q", "origin", f"{lying}:{OPEN}{gate.id}")
     heard = sync(bob.desk)
@@ -124,7 +124,7 @@ def test_a_list_goes_by_the_record(
     )
     assert sync(bob.desk).doubted == {}
     assert told_by_list(bob, gate) == shown
-    after = remarks.comment(bob.desk, bob.now(gate), "aha", push=True).gate
+    after = answering.comment(bob.desk, bob.now(gate), "aha", push=True).gate
     assert told_by_list(bob, gate) == before._replace(tip=after.tip, event="commented")
     sync(ann.desk)
     assert ann.clone.refs(DOUBTED) == {}

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gitgate.acts.answering import Manner, respond
-from gitgate.acts.remarks import stop
+from gitgate.acts.answering import Manner, respond, stop
 from gitgate.context import Desk, open_desk
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Conversation, Gate

@@ -49,7 +49,7 @@ class EndedSession:
 
 def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flags: dict[str, Any]) -> int:
     """The gate still waits, unless somebody else decided meanwhile: the answer, an end without one, or not yet."""
-    from ...acts import open_gate, remarks
+    from ...acts import answering, open_gate
     from ...acts.answering import check_open
     from ...acts.needs import publish_sessions
     from ...exchange.syncing import news
@@ -77,7 +77,7 @@ def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flag
     except EOFError:
         if kept_talk := meeting.left(desk, talk, ended.seconds):
             words = f"talked with {talk.saved.agent}, and decided nothing"
-            tell_trouble(screen, remarks.tell_of_talk(desk, gate, words, kept_talk, push=flags["push"]))
+            tell_trouble(screen, answering.tell_of_talk(desk, gate, words, kept_talk, push=flags["push"]))
         return leave(screen, desk, talk)
     except Cancelled:
         reason = why()
@@ -108,7 +108,7 @@ def unasked(
     flags: dict[str, Any],
 ) -> int:
     """With --yes nobody looks: what the session says is kept as a proposal, unless the policy wants no more than that."""
-    from ...acts import remarks
+    from ...acts import answering
     from ...policy import permit
     from ...resumption import meeting
 
@@ -123,7 +123,7 @@ def unasked(
         return record_conversation(screen, desk, talk, gate, given_in_session(gate, said), flags, held)
     proposal = meeting.proposed(desk, talk, ended.seconds, said)
     words = f"{talk.saved.agent} proposed: {proposal_words(said)}; nobody has confirmed it"
-    tell_trouble(screen, remarks.propose(desk, gate, words, proposal, push=flags["push"]))
+    tell_trouble(screen, answering.propose(desk, gate, words, proposal, push=flags["push"]))
     doubt = ruling.why if not ruling.allowed else "it may not be what you said last, or repeat older words"
     screen.say(f"kept as a proposal, which --yes does not confirm: {doubt}")
     return leave(screen, desk, talk)
@@ -250,7 +250,7 @@ def end(
     flags: dict[str, Any],
 ) -> int:
     """The gate is over without an answer; the agent does not go on."""
-    from ...acts.remarks import stop
+    from ...acts.answering import stop
     from ...resumption import joining
 
     published = stop(desk, gate, reason, push=flags["push"], session=held)

@@ -38,12 +38,12 @@ def comment_command(screen: Screen, gate_id: str, text: str, push: bool | None) 
     git gate comment 7k2f 'Which region is this for?'
     """
     from ... import acts
-    from ...acts import remarks
+    from ...acts import answering
 
     refuse_dash(text, "git gate comment ID")
     desk = screen.desk()
     tell_remark(
-        screen, desk, remarks.comment(desk, acts.open_gate(desk, gate_id), text, push=push), "commented on"
+        screen, desk, answering.comment(desk, acts.open_gate(desk, gate_id), text, push=push), "commented on"
     )
 
 
@@ -59,11 +59,11 @@ def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | Non
     git gate withdraw 7k2f --reason 'found it in the docs'
     """
     from ... import acts
-    from ...acts import remarks
+    from ...acts import answering
 
     desk = screen.desk()
     tell_remark(
-        screen, desk, remarks.withdraw(desk, acts.open_gate(desk, gate_id), reason, push=push), "withdrew"
+        screen, desk, answering.withdraw(desk, acts.open_gate(desk, gate_id), reason, push=push), "withdrew"
     )
 
 
@@ -80,7 +80,7 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None, v
     git gate stop 7k2f --reason 'we do it differently'
     """
     from ... import acts
-    from ...acts import remarks
+    from ...acts import answering
     from ...context.targets import is_run
 
     desk = screen.desk()
@@ -89,7 +89,7 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None, v
 
         return stop_run(screen, desk, gate_id, reason)
     gate = acts.open_gate(desk, gate_id)
-    tell_remark(screen, desk, remarks.stop(desk, gate, reason, push=push, via=via), "stopped")
+    tell_remark(screen, desk, answering.stop(desk, gate, reason, push=push, via=via), "stopped")
     return DONE
 
 
@@ -120,7 +120,7 @@ def edit_command(
     git gate edit 7k2f --later 2h
     """
     from ... import acts
-    from ...acts import remarks
+    from ...acts import answering
 
     if "anyone" in to and len(set(to)) > 1:
         raise Usage(
@@ -133,7 +133,7 @@ def edit_command(
     tell_remark(
         screen,
         desk,
-        remarks.edit(desk, gate, to=named, priority=priority, timeout=timeout, later=later, push=push),
+        answering.edit(desk, gate, to=named, priority=priority, timeout=timeout, later=later, push=push),
         "edited",
     )
 

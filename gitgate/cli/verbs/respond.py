@@ -131,12 +131,12 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
 
 def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, flags: dict[str, Any]) -> int:
     """Put it aside; it still waits, and its deadline counts."""
-    from ...acts import find_anywhere, open_gate, remarks
+    from ...acts import answering, find_anywhere, open_gate
     from ..terminal import tell_trouble
 
     if not given.nothing or flags["each"] or flags["match"] is not None or flags["template"]:
         raise Usage("--later is no answer, and is of one gate", hint="git gate respond ID --later 2h")
-    published = remarks.edit(
+    published = answering.edit(
         desk, find_anywhere(open_gate, desk, gate_id), later=flags["later"], push=flags["push"]
     )
     gate = published.gate

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...acts import find_gate, open_gate
-from ...acts.answering import Manner, respond
-from ...acts.remarks import Vouched, stop
+from ...acts.answering import Manner, Vouched, respond, stop
 from ...context import Desk
 from ...context.targets import remote_of
 from ...errors import (

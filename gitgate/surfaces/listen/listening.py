@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...acts import remarks
+from ...acts import answering
 from ...acts.answering import Manner, Responded, check_seen, closed_error, respond
 from ...context import Desk, open_desk
 from ...context.machine import BEAT, keep_listening
@@ -495,7 +495,7 @@ class Showing:
         listener, item = self.listener, self.item
         try:
             desk = item.repository.fresh()
-            remarks.stop(desk, reload(desk, self.gate.id), reason, via=VIA)
+            answering.stop(desk, reload(desk, self.gate.id), reason, via=VIA)
         except GateError as failed:
             listener.put_aside(item, AFTER_TROUBLE)
             listener.told(item, "trouble", failed.message)

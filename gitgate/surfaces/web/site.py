@@ -27,7 +27,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ...acts import remarks
+from ...acts import answering
 from ...acts.answering import Manner, Responded, respond
 from ...context import Desk
 from ...context.logins import Logins
@@ -447,15 +447,17 @@ class WebSite:
         def act(desk: Desk, gate: Gate, _archived: bool) -> str:
             who = None
             if visitor.login:
-                who = remarks.Vouched(name_of_login(visitor.login), visitor.login, VIA, desk.now, sign=False)
+                who = answering.Vouched(
+                    name_of_login(visitor.login), visitor.login, VIA, desk.now, sign=False
+                )
             if deed == "comment":
-                done = remarks.comment(desk, gate, text, via=VIA, who=who, seen=seen)
+                done = answering.comment(desk, gate, text, via=VIA, who=who, seen=seen)
                 words = "your comment"
             elif deed == "stop":
-                done = remarks.stop(desk, gate, text, via=VIA, who=who, seen=seen)
+                done = answering.stop(desk, gate, text, via=VIA, who=who, seen=seen)
                 words = "it is stopped"
             else:
-                done = remarks.edit(desk, gate, later=text, who=who, seen=seen)
+                done = answering.edit(desk, gate, later=text, who=who, seen=seen)
                 words = f"it is put aside until {done.gate.later}" if done.gate.later else "it waits again"
             return f"{words}; {self.where(desk, done)}"
 

@@ -168,7 +168,7 @@ def test_agents_are_listed_with_what_they_do() -> None:
 def test_a_repository_is_read_whole(alone: Seat) -> None:
     """Its gates and its agents; what is over is left out."""
     waits, over = alone.ask("Which database?"), alone.ask("And now?")
-    from gitgate.acts.remarks import stop
+    from gitgate.acts.answering import stop
 
     stop(alone.desk, over, "no more")
     state = read_repository(alone.desk)

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from gitgate.acts.answering import edit, stop
 from gitgate.acts.asking import AskWishes, ask
-from gitgate.acts.remarks import edit, stop
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import is_told_of
 from gitgate.model.gate import Gate, Question

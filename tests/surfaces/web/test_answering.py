@@ -112,7 +112,7 @@ def test_what_is_no_answer_is_said_and_kept_in_the_form(
 
 def test_an_answer_is_bound_to_what_was_shown(alone: Seat, browser: FormBrowser) -> None:
     """A gate that has other terms by then is shown anew, with what was typed, and not answered; without the mark neither."""
-    from gitgate.acts.remarks import edit
+    from gitgate.acts.answering import edit
 
     gate = asked(alone, TEXT)
     form = browser.get(f"/g/{gate.id}").form
@@ -174,7 +174,7 @@ def test_a_gate_is_commented_put_aside_and_stopped_on_its_page(alone: Seat, brow
 @pytest.mark.slow
 def test_what_is_no_remark_is_said_and_kept_in_its_form(alone: Seat, browser: FormBrowser) -> None:
     """Whoever acts on other terms than they saw is shown these first; what was typed stays."""
-    from gitgate.acts.remarks import edit
+    from gitgate.acts.answering import edit
 
     gate = asked(alone, TEXT)
     for deed, text, words in (
