@@ -134,6 +134,22 @@ def take_calls(desk: Desk) -> None:
             desk.refs.update([RefMove(ref, None, tip) for ref, tip in desk.refs.under(WAKE).items()])
 
 
+def forget_erased(desk: Desk) -> None:
+    """Which sessions were erased is noted for open gates; one that is archived gets no session any more."""
+    from contextlib import suppress
+
+    from ..errors import GateError
+    from ..store.git.refs import ERASED, OPEN
+    from ..store.remote import RefMove
+
+    if not desk.refs.may_have(ERASED):
+        return
+    with suppress(GateError):
+        noted, gates = desk.refs.under(ERASED), desk.refs.under(OPEN)
+        gone = {ref: tip for ref, tip in noted.items() if OPEN + ref.removeprefix(ERASED) not in gates}
+        desk.refs.update([RefMove(ref, None, tip) for ref, tip in gone.items()])
+
+
 def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     """Acts on what can be acted on now, where somebody allowed that; the push is through already."""
     import signal
@@ -154,6 +170,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     desk = open_desk(own.parent if own.name == ".git" else own, {**without_caller(env), "GIT_DIR": str(own)})
     finish_cut_off(desk, lambda words: print(words, file=sys.stderr, flush=True))
     take_calls(desk)
+    forget_erased(desk)
     tell_people(desk)
     if not desk.settings.flag("resumeHere"):
         print("agents are not started here by themselves: git gate init allows it", file=sys.stderr)

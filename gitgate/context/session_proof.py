@@ -166,28 +166,50 @@ def proof_in(message: str) -> tuple[bytes, str]:
         return b"", ""
 
 
-def bound(gate: Gate) -> set[str]:
-    """The contents that events name: of conversations with people, up to the answer that counts and with it."""
-    return {content for content in contents(gate) if content}
+def bound(gate: Gate, after: str = "") -> dict[str, int]:
+    """The contents that events name: of conversations with people, up to the answer that counts and with it. Each with the
+    place in the record of the last event that names it; with `after` only what is named after that commit.
+    """
+    commits = [entry.commit for entry in gate.history]
+    start = commits.index(after) + 1 if after in commits else 0
+    return {content: place for place, content in contents(gate) if content and place >= start}
 
 
-def contents(gate: Gate) -> Iterator[str]:
+def contents(gate: Gate) -> Iterator[tuple[int, str]]:
     decided = False
-    for entry in gate.history:
+    for place, entry in enumerate(gate.history):
         event = entry.event
         if isinstance(event, Answer) and entry.name in ("answered", "amended", "voted") and event.session:
-            yield event.session.content
+            yield place, event.session.content
         if isinstance(event, Remark) and entry.name == "commented" and event.session and not decided:
-            yield event.session.content
+            yield place, event.session.content
         decided = decided or entry.name in DECIDED
 
 
-def is_older(desk: Desk, gate: Gate, new: str, old: str) -> bool:
-    """Whether the session that is there goes on from this one, so that nobody may put it back."""
+def is_proven(desk: Desk, gate: Gate, oid: str) -> bool:
+    """Whether it surely is the session of a gate that binds what its session holds."""
     session = gate.opened.session
-    if session is None or not session.content or against_session(desk, gate, old):
+    return session is not None and bool(session.content) and not against_session(desk, gate, oid)
+
+
+def is_older(desk: Desk, gate: Gate, new: str, old: str) -> bool:
+    """Whether the session that is there goes on from this one, or was named by a later event, so that nobody may put it back."""
+    session = gate.opened.session
+    if session is None or not is_proven(desk, gate, old):
         return False
-    saved = chain(desk, new)
-    if content_of(session.salt, saved[0][1].tree) in bound(gate):
+    saved, there, named = chain(desk, new), chain(desk, old), bound(gate)
+    place = named.get(content_of(session.salt, saved[0][1].tree))
+    if place is None:
+        return all(oid != old for oid, _ in saved)
+    later = named.get(content_of(session.salt, there[0][1].tree), -1) > place
+    return later or any(commit.tree == saved[0][1].tree for _, commit in there[1:])
+
+
+def is_from_before(desk: Desk, gate: Gate, new: str, erased: str) -> bool:
+    """Whether this was saved before the session was erased, when the record ended with the commit `erased`: only an event that
+    came after that can name what was talked since.
+    """
+    session = gate.opened.session
+    if session is None:
         return False
-    return all(oid != old for oid, _ in saved)
+    return content_of(session.salt, desk.records.commit(new).tree) not in bound(gate, erased)

@@ -50,6 +50,8 @@ class Push:
     runs: dict[tuple[str, str], Run] = field(default_factory=dict)
     received: dict[str, tuple[str, Leased]] = field(default_factory=dict)
     """The leases that the push moves, each with its gate as it is afterwards."""
+    erased: list[str] = field(default_factory=list)
+    """The open gates whose saved session goes."""
     _archived: dict[str, ArchivedGate] | None = None
     _folds: dict[str, list[Fold]] = field(default_factory=dict)
     _folded: dict[str, list[str]] | None = None

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..context import Desk
-from ..errors import GateError
+from ..errors import BrokenRecord, GateError
 from ..model import is_id
-from ..store.git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WAKE, WORK, Update
+from ..store.git.refs import ARCHIVE, ERASED, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WAKE, WORK, Update
 from ..store.records import AT_ONCE
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def refusals(
     push = Push(desk, ours, beyond, acting)
     if len(push.updates) > MOST_REFS:
         return {HITL: f"expected at most {MOST_REFS:,} refs in a push; found {len(push.updates):,}"}
+    if len({update.ref for update in push.updates}) < len(push.updates):
+        return {HITL: "a push names the same ref twice"}
     found = {}
     for start in range(0, len(push.updates), AT_ONCE):
         some = push.updates[start : start + AT_ONCE]
@@ -49,7 +51,7 @@ def refusals(
         from .lease_rules import note_received
 
         note_received(push)
-    return found
+    return found or note_erased(push)
 
 
 def judge(push: Push, update: Update) -> str:
@@ -121,10 +123,12 @@ def judge_work(push: Push, update: Update, gate: str) -> str:
 
 
 def judge_session(push: Push, update: Update, gate: str) -> str:
-    """A session is saved anew by whoever asked, or with an event that names its content, and erased at any time."""
-    if update.new is None:
-        return ""
+    """A session is saved anew by whoever asked, or with an event that names its content, and erased at any time, for good."""
     tip = push.after(OPEN + gate) if is_id(gate) else None
+    if update.new is None:
+        if tip is not None:
+            push.erased.append(gate)
+        return ""
     if tip is None:
         return f"there is no open gate {gate} that this could be the session of"
     push.desk.records.tree(push.desk.records.commit(update.new).tree)
@@ -134,9 +138,47 @@ def judge_session(push: Push, update: Update, gate: str) -> str:
     wrong = session_proof.against_session(push.desk, known, update.new)
     if wrong:
         return f"this is not the session of gate {gate}: {wrong}"
-    if update.old is not None and session_proof.is_older(push.desk, known, update.new, update.old):
-        return f"a session of gate {gate} that was saved later is here already"
+    if update.old is not None:
+        older = session_proof.is_older(push.desk, known, update.new, update.old)
+        return f"a session of gate {gate} that was saved later is here already" if older else ""
+    erased = push.here(ERASED + gate)
+    if erased is not None and session_proof.is_from_before(push.desk, known, update.new, erased):
+        return f"the session of gate {gate} was erased: what was saved before that does not come back"
     return ""
+
+
+def note_erased(push: Push) -> dict[str, str]:
+    """Remember of each session that goes while its gate is open where the record was then; by ref, why that cannot be.
+
+    What is there now is looked up: whoever pushes may name another value. Git moves no ref while a push is judged, lest it
+    lead to what is thrown away; the record was here before. A ref, so that all accounts that share the repository know it.
+    """
+    refused: dict[str, str] = {}
+    if not push.erased:
+        return refused
+    from ..store.remote import RefMove
+
+    for gate in push.erased:
+        try:
+            session, tip = push.here(SESSIONS + gate), push.desk.tip(OPEN + gate)
+            if session is not None and tip is not None and is_to_be_noted(push, gate, tip, session):
+                ref = ERASED + gate
+                push.desk.refs.outside_of_push().update([RefMove(ref, tip, push.here(ref))])
+        except GateError as failed:
+            refused[SESSIONS + gate] = f"that it was erased could not be noted: {failed.message}"
+    return refused
+
+
+def is_to_be_noted(push: Push, gate: str, tip: str, session: str) -> bool:
+    """Not what is no session of this gate, nor cannot be read: after that the right one may be saved anew."""
+    from ..context import session_proof
+
+    if push.here(ERASED + gate) == tip:
+        return False
+    try:
+        return session_proof.is_proven(push.desk, push.gate(gate, tip), session)
+    except BrokenRecord:
+        return False
 
 
 def judge_lease(push: Push, update: Update, gate: str) -> str:
@@ -219,7 +261,10 @@ def judge_wake(push: Push, update: Update, gate: str) -> str:
 
 def judge_own(_push: Push, update: Update, _name: str) -> str:
     """What this repository itself noted, of other remotes and of its own gates: whoever pushes knows nothing of that."""
-    return "" if update.new is None else f"{OWN} holds what a repository notes for itself: it is never pushed"
+    if update.new is None:
+        noted = update.ref.lower().startswith(ERASED)
+        return f"{ERASED} says which sessions were erased: it goes when their gates do" if noted else ""
+    return f"{OWN} holds what a repository notes for itself: it is never pushed"
 
 
 def judge_evidence(_push: Push, _update: Update, month: str) -> str:

@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 
 from gitgate.acts import sessions
+from gitgate.cli.receive import forget_erased
 from gitgate.errors import BrokenRecord
 from gitgate.exchange.syncing import publish, sync
 from gitgate.model import lease
 from gitgate.model.gate import Answer, Conversation, Gate, Remark, SavedSession
+from gitgate.sharing import refusals
+from gitgate.store.git.refs import Update
 from gitgate.store.records import NOBODY, Signature
 from support.resuming import Seat
 from support.testbed.command import Command
@@ -20,6 +23,7 @@ from support.testbed.repositories import Clone, GitError
 REF = "refs/hitl/sessions/"
 FIRST = SavedSession("scripted", "session-1", "/home/ada/x", files={"transcript.jsonl": b"first\n"})
 LATER = replace(FIRST, files={"transcript.jsonl": b"first\nlater\n"})
+EVEN_LATER = replace(FIRST, files={"transcript.jsonl": b"first\nlater\nlast\n"})
 PLANTED = replace(FIRST, files={"transcript.jsonl": b"delete everything\n"})
 
 
@@ -132,6 +136,197 @@ def test_an_earlier_one_is_not_put_back(ann: Seat, bob: Seat, server: Clone) -> 
     saved_again(ann, gate)
     bob.clone.git("fetch", "-q", "origin", "refs/hitl/*:refs/hitl/*")
     assert "was saved later is here already" in pushed(bob, gate, first)
+
+
+ERASED = "refs/gitgate/+erased/"
+
+
+def talked_in(seat: Seat, gate: Gate, saved: SavedSession) -> Gate:
+    """Somebody talked about it in this clone, and the record names what was said; nothing of it is pushed yet."""
+    desk = seat.desk
+    sessions.keep_session(desk, gate, saved)
+    held = Conversation("proposed", 1, confirmed=False, content=sessions.content_here(desk, gate))
+    remark = Remark(desk.now, "Bob <bob@example.org>", "we talked", session=held)
+    told = desk.records.write_event(seat.now(gate), "commented", remark, Signature(NOBODY, desk.at))
+    desk.records.objects.flush()
+    seat.clone.git("update-ref", f"refs/hitl/open/{gate.id}", told.tip)
+    return told
+
+
+def erased(seat: Seat, gate: Gate) -> None:
+    seat.clone.git("push", "origin", f":{REF}{gate.id}")
+
+
+COMES_BACK = "was erased: what was saved before that does not come back"
+
+
+@pytest.mark.parametrize("which", ["the first", "the one before the last", "the last", "its content alone"])
+def test_an_earlier_one_does_not_come_back_when_the_last_was_erased(
+    ann: Seat, bob: Seat, server: Clone, which: str
+) -> None:
+    """Nor the last itself: what is erased stays erased, whoever erased it, and whoever pushes."""
+    gate = ann.ask()
+    first = ann.clone.git("rev-parse", REF + gate.id)
+    middle, last = (saved_again(ann, gate, one) for one in (LATER, EVEN_LATER))
+    bob.clone.git("fetch", "-q", "origin", "refs/hitl/*:refs/hitl/*")
+    alone = bob.clone.git("commit-tree", f"{first}^{{tree}}", "-m", "a session")
+    again = {
+        "the first": first,
+        "the one before the last": middle,
+        "the last": last,
+        "its content alone": alone,
+    }[which]
+    erased(ann, gate)
+    for seat in (bob, ann) if again != alone else (bob,):
+        assert COMES_BACK in pushed(seat, gate, again)
+    assert REF + gate.id not in server.refs()
+    # The record goes on all the same.
+    ann.answer(gate)
+    assert server.git("log", "-1", "--format=%s", f"refs/hitl/open/{gate.id}").startswith("answered")
+    assert COMES_BACK in pushed(bob, gate, again)
+
+
+def test_one_that_stands_on_the_erased_one_does_not_come_back(ann: Seat, bob: Seat, server: Clone) -> None:
+    """Its first parents hold all that was to be gone."""
+    gate = ann.ask()
+    first = ann.clone.git("rev-parse", REF + gate.id)
+    bob.clone.git("fetch", "-q", "origin", "refs/hitl/*:refs/hitl/*")
+    erased(bob, gate)
+    later = saved_again(ann, gate)
+    assert ann.clone.git("rev-parse", f"{later}^") == first
+    assert REF + gate.id not in server.refs()
+    assert COMES_BACK in pushed(ann, gate, later)
+
+
+def test_another_gates_session_takes_no_erased_ones_place(ann: Seat, bob: Seat, server: Clone) -> None:
+    """It is no session of this gate, before and after."""
+    gate, other = ann.ask(), ann.ask("And which then?")
+    saved_again(ann, other)
+    bob.clone.git("fetch", "-q", "origin", "refs/hitl/*:refs/hitl/*")
+    unrelated = bob.clone.git("rev-parse", REF + other.id)
+    assert "this is not the session of gate" in pushed(bob, gate, unrelated)
+    erased(bob, gate)
+    assert "this is not the session of gate" in pushed(bob, gate, unrelated)
+
+
+def test_what_was_talked_since_is_taken_where_an_event_names_it(ann: Seat, bob: Seat, server: Clone) -> None:
+    """Only an event from after it was erased: one from before names what was to be gone."""
+    gate = ann.ask()
+    bob.clone.git("config", "gitgate.session", "push")
+    bob.clone.git("config", "gitgate.publishWork", "true")
+    sync(bob.desk)
+    sessions.bring(bob.desk, bob.now(gate))
+    talked_in(bob, bob.now(gate), LATER)
+    publish(bob.desk, bob.now(gate), work=True)
+    before = bob.clone.git("rev-parse", REF + gate.id)
+    assert server.git("rev-parse", REF + gate.id) == before
+    erased(bob, gate)
+    bob.clone.git("update-ref", "-d", REF + gate.id)
+    bob.clone.git("update-ref", "-d", f"refs/gitgate/origin/sessions/{gate.id}")
+    assert COMES_BACK in pushed(bob, gate, before)
+    talked_in(bob, bob.now(gate), EVEN_LATER)
+    publish(bob.desk, bob.now(gate), work=True)
+    assert server.git("rev-parse", REF + gate.id) == bob.clone.git("rev-parse", REF + gate.id)
+    erased(bob, gate)
+    assert COMES_BACK in pushed(bob, gate, before)
+
+
+def test_one_that_an_earlier_event_names_is_not_put_back(ann: Seat, bob: Seat, server: Clone) -> None:
+    """Of two that people talked in, the one that the later event names is the later one; nor does the agent's own come back
+    because somebody's event named it meanwhile.
+    """
+    gate = ann.ask()
+    bob.clone.git("config", "gitgate.session", "push")
+    bob.clone.git("config", "gitgate.publishWork", "true")
+    first = ann.clone.git("rev-parse", REF + gate.id)
+    sync(bob.desk)
+    bob.clone.git("fetch", "-q", "origin", f"{REF}*:{REF}*")
+    talked_in(bob, bob.now(gate), FIRST)
+    publish(bob.desk, bob.now(gate), work=True)
+    sync(ann.desk)
+    saved_again(ann, gate)
+    bob.clone.git("update-ref", "-d", REF + gate.id)
+    sessions.bring(bob.desk, bob.now(gate))
+    assert "was saved later is here already" in pushed(bob, gate, first)
+    named = []
+    for saved in (LATER, EVEN_LATER):
+        talked_in(bob, bob.now(gate), saved)
+        publish(bob.desk, bob.now(gate), work=True)
+        named.append(server.git("rev-parse", REF + gate.id))
+    assert "was saved later is here already" in pushed(bob, gate, named[0])
+    assert server.git("rev-parse", REF + gate.id) == named[1]
+
+
+def test_it_cannot_be_forgotten_that_a_session_was_erased(ann: Seat, bob: Seat, server: Clone) -> None:
+    """What the server noted is neither moved nor taken away by a push; nor by the deletion of what is not there any more."""
+    gate = ann.ask()
+    first, later = ann.clone.git("rev-parse", REF + gate.id), saved_again(ann, gate)
+    bob.clone.git("fetch", "-q", "origin", "refs/hitl/*:refs/hitl/*")
+    erased(ann, gate)
+    assert server.refs()[ERASED + gate.id] == server.refs()[f"refs/hitl/open/{gate.id}"]
+    for what in (f":{ERASED}{gate.id}", f"+refs/heads/main:{ERASED}{gate.id}"):
+        with pytest.raises(GitError) as no:
+            bob.clone.git("push", "origin", what)
+        assert "pre-receive hook declined" in str(no.value)
+    bob.clone.git("push", "origin", f":{REF}{gate.id}")  # git says that it deletes what is not there
+    assert COMES_BACK in pushed(bob, gate, first)
+    assert COMES_BACK in pushed(bob, gate, later)
+
+
+def test_a_lie_about_what_was_there(ann: Seat, server: Clone) -> None:
+    """Whoever pushes says what they take the session for: what is noted is looked up, and a ref stands once in a push."""
+    gate = ann.ask()
+    first = ann.clone.git("rev-parse", REF + gate.id)
+    saved_again(ann, gate)
+    ref = REF + gate.id
+    with Seat(server) as there:
+        assert refusals(there.desk, [Update(first, None, ref), Update(None, first, ref)]) == {
+            "refs/hitl/": "a push names the same ref twice"
+        }
+        assert ERASED + gate.id not in server.refs()
+        assert refusals(there.desk, [Update(first, None, ref)]) == {}
+        assert server.refs()[ERASED + gate.id] == gate.tip
+        assert COMES_BACK in refusals(there.desk, [Update(None, first, ref)])[ref]
+
+
+def test_what_was_put_there_by_others_may_be_erased_and_saved_anew(
+    ann: Seat, bob: Seat, server: Clone
+) -> None:
+    """On a server that had no hook then: `git gate session drop` is the way out, and who asked pushes the right one again."""
+    gate = ann.ask()
+    first = ann.clone.git("rev-parse", REF + gate.id)
+    bob.clone.git("fetch", "-q", "origin", "refs/hitl/*:refs/hitl/*")
+    forged = planted(bob)
+    server.git("fetch", "-q", str(bob.clone.path), forged)
+    server.git("update-ref", REF + gate.id, forged)
+    erased(bob, gate)
+    assert ERASED + gate.id not in server.refs()
+    ann.clone.git("push", "origin", f"{first}:{REF}{gate.id}")
+    assert server.git("rev-parse", REF + gate.id) == first
+
+
+def test_what_cannot_be_noted_is_not_erased(ann: Seat, server: Clone) -> None:
+    """Else it could be put back."""
+    gate = ann.ask()
+    (server.path / "refs/gitgate").mkdir(parents=True)
+    (server.path / "refs/gitgate/+erased").write_text("in the way")
+    with pytest.raises(GitError, match="that it was erased could not be noted"):
+        erased(ann, gate)
+    assert REF + gate.id in server.refs()
+
+
+def test_a_note_goes_with_its_gate(server: Clone, ann: Seat, cli: Command) -> None:
+    """When the gate is archived nothing of it is left, and it is an ordinary push until then."""
+    gate, other = ann.ask(), ann.ask("And which then?")
+    for one in (gate, other):
+        cli.quick("session", "drop", one.id, cwd=ann.clone.path, code=0)
+    assert {ERASED + gate.id, ERASED + other.id} <= server.refs().keys()
+    cli.quick("withdraw", gate.id, "--reason", "done", cwd=ann.clone.path, code=0)
+    cli.quick("archive", cwd=ann.clone.path, code=0)
+    with Seat(server) as there:
+        forget_erased(there.desk)
+    assert ERASED + gate.id not in server.refs()
+    assert ERASED + other.id in server.refs()
 
 
 def test_a_resume_says_so(ann: Seat, server: Clone, cli: Command) -> None:

@@ -26,6 +26,9 @@ KEPT_GIT_VARIABLES = frozenset(
     GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES""".split()
 )
 
+# Of these, what git sets for a hook that judges a push.
+OF_PUSH = ("GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
+
 # How git reaches other repositories, and with whose configuration: it names no repository of ours, so that a runner that
 # outlives its caller has it as well. (What is not git's own, as SSH_AUTH_SOCK and https_proxy, nobody takes away.)
 REACHING = frozenset(
@@ -110,6 +113,13 @@ class Git:
         off = () if hooks else HOOKS_OFF
         self.prefix = ["git", *off, *(part for item in config for part in ("-c", item))]
         self.prepared: dict[tuple[str, ...], Piped] = {}
+
+    def outside_of_push(self) -> Git:
+        """The same git, that knows nothing of the push which is being judged, nor of what that brings."""
+        outside = Git(self.directory, {})
+        outside.prefix = self.prefix
+        outside.env = {name: value for name, value in self.env.items() if name not in OF_PUSH}
+        return outside
 
     def prepare(self, *commands: tuple[str, ...]) -> None:
         """Start these now: git loads while we do something else. The next `run` of the same words gives one its input."""

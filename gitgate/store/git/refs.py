@@ -37,6 +37,9 @@ DOUBTED = "refs/gitgate/+doubted/"
 # The code that each run goes on with; local as well.
 CODE_OF_RUNS = "refs/gitgate/+code/"
 
+# Where the record of an open gate was when its session was erased here, so that no older one is pushed again; a server's own.
+ERASED = "refs/gitgate/+erased/"
+
 # What git locks as well, where it deletes refs and where it moves the branch of HEAD.
 BESIDE = ("packed-refs", "HEAD")
 
@@ -171,6 +174,14 @@ class Refs:
         finally:
             lock.unlink(missing_ok=True)
         return True
+
+    def outside_of_push(self) -> Refs:
+        """The same refs, to move one while a push is judged: only to what was here before it."""
+        from copy import copy  # hardly ever needed
+
+        outside = copy(self)
+        outside.git = self.git.outside_of_push()
+        return outside
 
     def command(self, move: RefMove) -> bytes:
         if move.new is None:
