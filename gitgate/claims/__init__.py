@@ -109,6 +109,10 @@ def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Hel
         held, moves = compose_claim(desk, gate, who, (remote, known), old)
         if move(desk, remote, moves):
             note_renewal(desk, held, who.monotonic)
+            if gate.state == RESUMING:
+                from ..gates.history import note_overtaken
+
+                note_overtaken(desk, gate.id)
             return settle(desk, held, gate)
         gate = current(desk, gate.id, remote)
     raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")

@@ -14,6 +14,7 @@ from ..errors import FINAL, BrokenRecord, Failure, GateError, IllegalEvent, Lost
 from ..gates.recording import reload
 from ..model import RESUMING, parse_trailers, split_person
 from ..model.gate import Answer, Entry, Gate
+from ..questions.prompts import is_late_outcome
 from ..record import contradiction, events
 from ..record.events import reconcile, repeatable
 from ..store.git.refs import ASIDE, DOUBTED, LEASES, OPEN, RUNS
@@ -118,9 +119,13 @@ def merged(desk: Desk, done: Synced, there: Gate, local: str | None, before: str
         if before
         else None
     )
-    plan = reconcile(desk.records.load(gate, local).history, theirs, had)
+    ours = desk.records.load(gate, local).history
+    plan = reconcile(ours, theirs, had)
     if plan.keep in ("same", "local"):
         return None
+    known = [entry.event for entry in ours if is_late_outcome(entry.event)]
+    told = [entry.event for entry in theirs if is_late_outcome(entry.event)]
+    done.late += tuple(f"{gate} {event.text}" for event in told if event not in known)
     tip = record_again(desk, done, gate, remote, plan.again) if plan.again else remote
     done.lost += tuple(f"{gate} {entry.name}" for entry in plan.dropped)
     return RefMove(OPEN + gate, tip, local)
@@ -155,6 +160,8 @@ def late_words(gate: Gate, entry: Entry) -> str:
 
         again = f"; if it still holds: git gate respond {gate.id}" if said_elsewhere(gate, said) else ""
         return f"{gate.id} the answer of {said.at} by {split_person(said.by)}: {why_late(gate, said)}{again}"
+    if is_late_outcome(said):
+        return f"{gate.id} {said.text}"
     return (
         f"{gate.id} {entry.name}: its author had changed the same here by then, or the gate was {gate.state}"
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..context import Desk
@@ -175,7 +176,18 @@ def sync(desk: Desk, remote: str | None = None, *, aside: str | None = None) -> 
         # Another command in this clone brought something meanwhile: that is here now, and can be brought together.
         done = joined(done, one_round(desk, name))
     desk.heard = desk.network_timeout
+    hear_of_archived(desk, done)
     return done
+
+
+def hear_of_archived(desk: Desk, done: Synced) -> None:
+    """What came late of a gate that was taken over here, and that is no longer among what a fetch brings."""
+    if not (desk.repo.state_dir / "overtaken").is_dir():
+        return
+    from ..gates.history import late_of_archived
+
+    with suppress(GateError):  # the next sync asks again
+        done.late += tuple(late_of_archived(desk, done.remote))
 
 
 def one_round(desk: Desk, name: str, aside: str | None = None) -> Synced:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import text
@@ -15,8 +16,11 @@ from ..context.targets import all_summaries, pays
 from ..document import replace
 from ..errors import AmbiguousGate, GateError
 from ..model import AWAITING, is_id
-from ..model.gate import Answer, Gate
+from ..model.gate import Answer, Entry, Event, Gate
+from ..questions.prompts import is_late_outcome
 from ..record.events import counted_entry
+from ..store import private_folder
+from ..store.git.refs import OPEN
 from ..store.records import NOBODY, Signature, archive, closing
 
 if TYPE_CHECKING:
@@ -47,6 +51,53 @@ def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> closi
     return result
 
 
+def keep_beside(desk: Desk, gate: str, tip: str, remote: str | None) -> None:
+    """What was said of a gate that is archived, beside its record there; a gate that is not is left alone."""
+    if remote is not None:
+        settle_archived(desk, remote, {gate: tip})
+    elif archive.archived(desk.repo, gate):
+        by = Signature(desk.settings.identity() or NOBODY, desk.at)
+        closing.fold(desk.repo, [closing.Closed(gate, tip, desk.now[:7])], by=by)
+
+
+OVERTAKEN_FOR = 7 * 86_400
+
+
+def overtaken_folder(desk: Desk) -> Path:
+    return desk.repo.state_dir / "overtaken"
+
+
+def note_overtaken(desk: Desk, gate: str) -> None:
+    """This clone took it over from somebody, whose agent may be done later than ours."""
+    with contextlib.suppress(OSError):
+        private_folder(overtaken_folder(desk)).joinpath(gate).touch()
+
+
+def late_of_archived(desk: Desk, remote: str) -> list[str]:
+    """What came too late of gates that were taken over here and are archived since, each once. A remote says nothing of its
+    archive by itself, and hardly ever is there a reason to ask: for a week, where there is such a gate.
+    """
+    try:
+        notes = [note for note in overtaken_folder(desk).iterdir() if is_id(note.name)]
+    except OSError:
+        return []
+    notes = [note for note in notes if desk.refs.lacks(OPEN + note.name)]
+    if not notes:
+        return []
+    from ..store.remote.fetch import fetch_folder
+
+    fetch_folder(desk.repo, remote, "archive", timeout=desk.network_timeout)
+    told = []
+    for note in notes:
+        one = the_archived(desk, note.name)
+        came = late_outcomes(desk, one) if one is not None else []
+        told += [f"{note.name} {entry.event.text}" for entry in came if is_late_outcome(entry.event)]
+        with contextlib.suppress(OSError):
+            if came or desk.clock() - note.stat().st_mtime > OVERTAKEN_FOR:
+                note.unlink()
+    return told
+
+
 def load_archived(desk: Desk, prefix: str) -> Gate | None:
     """The archived gate that `prefix` names, from any month's archive, ours or a remote's."""
     one = the_archived(desk, prefix)
@@ -72,20 +123,40 @@ def the_archived(desk: Desk, prefix: str, *, runs: bool = False) -> archive.Arch
 
 
 def with_late(desk: Desk, gate: Gate, tips: tuple[str, ...]) -> Gate:
-    """With the answers that came when it was in the archive already: they change nothing, but somebody gave them."""
+    """With the answers that came when it was in the archive already, which change nothing, but somebody gave them; and with
+    what an agent had done whose runner was overtaken.
+    """
     said = [entry.event for entry in gate.history]
     late = []
+    for entry in late_entries(desk, gate.id, tips):
+        if isinstance(entry.event, Answer) and entry.event not in said:
+            said.append(entry.event)
+            late.append(counted_entry(entry, entry.event))
+    outcomes = tuple(late_outcomes_in(said, late_entries(desk, gate.id, tips)))
+    return replace(gate, late=(*gate.late, *late), history=(*gate.history, *outcomes))
+
+
+def late_outcomes(desk: Desk, one: archive.ArchivedGate) -> list[Entry]:
+    """What is kept beside an archived record of agents that were done when another runner had taken over."""
+    said = [entry.event for entry in desk.records.load(one.id, one.tip).history] if one.tip else []
+    return late_outcomes_in(said, late_entries(desk, one.id, one.late))
+
+
+def late_outcomes_in(said: Sequence[Event], entries: Iterable[Entry]) -> list[Entry]:
+    found = {
+        entry.event: replace(entry, name="late")
+        for entry in entries
+        if is_late_outcome(entry.event) and entry.event not in said
+    }
+    return list(found.values())
+
+
+def late_entries(desk: Desk, gate: str, tips: Iterable[str]) -> Iterator[Entry]:
     for tip in tips:
         try:
-            entries = desk.records.load(gate.id, tip).history
+            yield from desk.records.load(gate, tip).history
         except GateError as broken:
-            desk.progress(f"{gate.id}: what came late cannot be read: {broken.message}")
-            continue
-        for entry in entries:
-            if isinstance(entry.event, Answer) and entry.event not in said:
-                said.append(entry.event)
-                late.append(counted_entry(entry, entry.event))
-    return replace(gate, late=(*gate.late, *late))
+            desk.progress(f"{gate}: what came late cannot be read: {broken.message}")
 
 
 def archived_gates(desk: Desk) -> Iterator[Gate]:

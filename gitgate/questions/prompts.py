@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from typing import TypeGuard
 
 from ..document import dataclass, replace
 from ..model.gate import Answer, Claim, Gate, Question, Remark
@@ -181,12 +182,13 @@ def late_branches(gate: Gate) -> tuple[str, ...]:
         for entry in gate.history
         if isinstance(entry.event, Claim)
     }
-    remarks = [
-        entry.event.text
-        for entry in gate.history
-        if isinstance(entry.event, Remark) and entry.event.via == LATE
-    ]
+    remarks = [entry.event.text for entry in gate.history if is_late_outcome(entry.event)]
     return tuple(sorted(name for name in names if any(name in text for text in remarks)))
+
+
+def is_late_outcome(event: object) -> TypeGuard[Remark]:
+    """Whether it tells of an agent that was done when another runner had taken over."""
+    return isinstance(event, Remark) and event.via == LATE
 
 
 def trailers(gate: Gate) -> tuple[tuple[str, str], ...]:

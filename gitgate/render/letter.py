@@ -206,7 +206,8 @@ def remarks(gate: Gate, cells: int) -> str:
     """What was asked back, all of it: the history has room for its beginning only."""
     lines = []
     for entry in gate.history:
-        if entry.name == "commented" and getattr(entry.event, "session", None) is None:
+        said = entry.name in ("commented", "late") and isinstance(entry.event, Remark)
+        if said and getattr(entry.event, "session", None) is None:
             shape = event(entry)
             lines.append(wrap(neutral(str(shape.get("text", ""))), cells, "  "))
             lines.append(hang(f"— {one_line(str(shape['by'] or 'nobody'))}, {shape['at']}", cells, "  "))

@@ -13,14 +13,16 @@ from ..claims import BranchMoved, HeldClaim, claim_outcome, finish
 from ..context import Desk
 from ..context.targets import may_publish_work
 from ..document import dataclass, field, replace
-from ..errors import GateError, IllegalEvent, PushRefused
+from ..errors import GateError, LostRace, PushRefused
 from ..exchange.syncing import publish, push_moves
-from ..gates.recording import record, reload
+from ..gates.history import keep_beside
+from ..gates.recording import reload
 from ..gates.work import before, bring_work, work_of
-from ..model.gate import Event, Gate, Remark, SessionRef
+from ..model.gate import Gate, Remark, SessionRef
 from ..questions.prompts import LATE, trailers
 from ..sharing.branches import Joined, join_commits, tip_there, withheld
-from ..store.records import NOBODY
+from ..store.git.refs import OPEN
+from ..store.records import NOBODY, Signature
 from ..store.remote import RefMove
 from ..store.work import commits
 from ..store.work.restore import list_worktrees
@@ -152,11 +154,11 @@ def keep_late(desk: Desk, held: HeldClaim, made: Made, left: str) -> str:
 
     Nothing of it moves the record or the branch. Its commits have a branch of their own, here and where the gate is shared.
     """
-    gate, host = held.gate.id, held.said.host or "another machine"
+    host = held.said.host or "another machine"
     words = f"the agent on {host} was done after its runner had been cut off and another one had taken over"
     if not made.commits:
         return note_late(
-            desk, gate, f"{words}; it made no commits{f'; what it left is in {left} there' if left else ''}"
+            desk, held, f"{words}; it made no commits{f'; what it left is in {left} there' if left else ''}"
         )
     name = late_branch(desk, held, made)
     shared = False
@@ -167,7 +169,7 @@ def keep_late(desk: Desk, held: HeldClaim, made: Made, left: str) -> str:
             )
     count = counted(len(made.commits), "commit")
     return note_late(
-        desk, gate, f"{words}; {count}, not merged: branch {name}{'' if shared else f' on {host}'}"
+        desk, held, f"{words}; {count}, not merged: branch {name}{'' if shared else f' on {host}'}"
     )
 
 
@@ -179,17 +181,37 @@ def late_branch(desk: Desk, held: HeldClaim, made: Made) -> str:
     return name
 
 
-def note_late(desk: Desk, gate: str, words: str) -> str:
-    """Into the record, where whoever took over reads it; one that is over takes no remark, and the branch has to do."""
-
-    def decide(current: Gate) -> tuple[str, Event]:
-        if not model.allows(current.state, "commented"):
-            raise IllegalEvent(f"gate {gate} is {current.state}")
-        return "commented", Remark(at=desk.now, text=words, via=LATE)
-
+def note_late(desk: Desk, held: HeldClaim, words: str) -> str:
+    """Into the record, where people and whoever took over read it, also where that is over: as words from elsewhere that came
+    late. Of a gate that is archived they are kept beside its record.
+    """
     with contextlib.suppress(GateError):
-        publish(desk, record(desk, reload(desk, gate), decide, who=NOBODY))
+        by = Signature(NOBODY, desk.at)
+        remark = Remark(at=desk.now, text=words, via=LATE)
+        if desk.refs.get(OPEN + held.gate.id) is not None:
+            publish(desk, with_late_remark(desk, held.gate, remark, by))
+        else:
+            said = desk.records.write_event(held.gate, "commented", remark, by)
+            desk.records.objects.flush()
+            keep_beside(desk, said.id, said.tip, held.remote)
     return words
+
+
+def with_late_remark(desk: Desk, claimed: Gate, remark: Remark, by: Signature) -> Gate:
+    """The gate with this remark. Where it takes none any more it is said of the gate as it was when its runner had it, and
+    recorded again from there.
+    """
+    for _ in range(TRIES):
+        gate = reload(desk, claimed.id)
+        if model.allows(gate.state, "commented"):
+            after = desk.records.write_event(gate, "commented", remark, by)
+        else:
+            said = desk.records.write_event(claimed, "commented", remark, by)
+            after = desk.records.repeat(gate, said.history[-1], by, said.tip)
+        with contextlib.suppress(LostRace):
+            desk.refs.update([RefMove(OPEN + gate.id, after.tip, gate.tip)])
+            return after
+    raise LostRace(f"gate {claimed.id} keeps being changed by others", hint=f"git gate show {claimed.id}")
 
 
 def share_session(desk: Desk, ref: SessionRef) -> None:

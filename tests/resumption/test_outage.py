@@ -219,6 +219,68 @@ def test_an_outcome_that_comes_too_late(
     assert branch.removeprefix("refs/heads/") in history[-2]["text"]
 
 
+OVER = {
+    "resumed": ("exit 0", ()),
+    "failed": ("exit 3", ()),
+    "stopped": ("exit 3", (("stop", "--reason", "we do it differently"),)),
+    "archived": ("exit 0", (("archive",),)),
+    "archived after it failed": ("exit 3", (("stop", "--reason", "enough"), ("archive",))),
+}
+
+
+@pytest.mark.parametrize(
+    ("over", "made"),
+    [
+        *((over, "a commit") for over in OVER),
+        *(
+            (over, made)
+            for over in ("resumed", "archived")
+            for made in ("nothing", "a commit, past our hook")
+        ),
+    ],
+)
+def test_an_outcome_that_comes_when_the_other_one_has_ended(
+    ann: Clone, bob: Clone, bare: Clone, agent: Agent, cli: Command, over: str, made: str
+) -> None:
+    """Whatever came of the other attempt: it is named in the gate, also in an archived one, and the other clone is told once."""
+    if made == "a commit, past our hook":
+        cli.quick("init", "--server", "--no-resume", cwd=bare.path, code=0)
+    committed = "" if made == "nothing" else "echo late > late; git add -A; git commit -qm late;"
+    agent.does(f"{committed} git remote set-url origin {bare.path}/gone")
+    gate = shared(ann, bob, cli, "4s")
+    late = cli.start("resume", gate, cwd=ann.path)
+    until(lambda: agent.ends == [gate])
+    ends, then = OVER[over]
+    agent.does(f"echo next > next; git add -A; git commit -qm next; {ends}")
+    until(lambda: cli.quick("resume", gate, cwd=bob.path).code is not None and len(agent.starts) == 2)
+    for verb, *words in then:
+        cli.quick(verb, *([gate] if verb == "stop" else []), *words, cwd=bob.path, code=0)
+    before = {ref: oid for ref, oid in bare.refs().items() if "/gate/" not in ref}
+    ann.git("remote", "set-url", "origin", str(bare.path))
+    out, err = late.communicate(timeout=PATIENCE)
+    assert late.returncode == 5
+    named = "the agent on"
+    if committed:
+        (branch,) = [name for name in bare.refs() if name.startswith(f"refs/heads/gate/{gate}-late-")]
+        named = branch.removeprefix("refs/heads/")
+        assert bare.git("log", "-1", "--format=%s", branch) == "late"
+    assert named in out + err
+    assert named in cli.quick("show", gate, cwd=ann.path, code=0).out
+    told = [cli.quick("sync", cwd=bob.path, code=0).err for _ in range(2)]
+    assert [named in words for words in told] == [True, False]
+    shown = cli.quick("show", gate, "--json", cwd=bob.path, code=0).json
+    assert shown["state"] == over.partition(" ")[0].replace(
+        "archived", "stopped" if "failed" in over else "resumed"
+    )
+    assert named in shown["history"][-1]["text"]
+    assert named in cli.quick("show", gate, cwd=bob.path, code=0).out
+    assert named not in cli.quick("sync", cwd=ann.path, code=0).err
+    cli.quick("verify", cwd=ann.path, code=0)
+    cli.quick("verify", cwd=bob.path, code=0)
+    moved = {ref for ref, oid in before.items() if bare.refs().get(ref) != oid}
+    assert moved <= {f"refs/hitl/open/{gate}", *(ref for ref in before if "/archive/" in ref)}
+
+
 def test_a_worker_that_met_an_outage(ann: Clone, bare: Clone, agent: Agent, cli: Command) -> None:
     """It goes on within seconds after the remote is back, and has said once that it was away."""
     away = bare.path.with_name("away.git")
