@@ -29,14 +29,14 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     """Refuses a push that would change or lose a gate, and says which ref and why."""
     from pathlib import Path
 
-    from ..store.git import READ_OBJECTS, Git
+    from ..store.git import Git
 
     # Git starts a receiving hook in the repository, whatever kind of repository that is.
     place = Path(os.path.normpath(Path.cwd() / env.get("GIT_DIR", ".")))
     git = Git(place, env)
     git.env["GIT_DIR"] = str(place)
     config = git.begin("config", "--list", "-z")
-    reader = git.pipe(*READ_OBJECTS)  # They start while we load what reads them.
+    reader = git.pipe("cat-file", "--batch")  # They start while we load what reads them.
     from functools import partial
 
     from ..config import load_settings

@@ -15,9 +15,6 @@ from ..config import Settings
 from ..document import NamedTuple, dataclass, field, replace
 from ..errors import Failure, NotAllowed, Usage
 from ..store.git import (
-    READ_OBJECTS,
-    UNPACK,
-    UPDATE_REFS,
     Repository,
     begin_config,
     discover,
@@ -90,19 +87,8 @@ class Desk:
         self.close()
         self.bulk = True
 
-    def prepare_event(self) -> None:
-        """One is about to be written: git's part in that starts while we load ours."""
-        if self._records is None and self.reader is None:
-            self.reader = self.repo.git.pipe(*READ_OBJECTS)
-        self.repo.git.prepare(UNPACK, UPDATE_REFS)
-
     def close(self) -> None:
         """End what reads objects, and write what was learnt of many; whoever reads more begins anew."""
-        self.repo.git.end_prepared()
-        if self.reader is not None:
-            self.reader.kill()
-            self.reader.communicate()
-            self.reader = None
         if self._records is not None:
             self._records.objects.close()
             self._records = None

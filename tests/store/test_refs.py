@@ -11,7 +11,6 @@ from typing import NoReturn
 import pytest
 
 from gitgate.errors import GitFailed, LostRace, RefLocked
-from gitgate.store.git import UNPACK, UPDATE_REFS
 from gitgate.store.git.refs import OPEN, Refs
 from gitgate.store.remote import RefMove
 from support.testbed.repositories import Clone
@@ -273,43 +272,10 @@ def test_that_a_ref_is_lacking_is_known_without_git(
     assert not refs.lacks(B)
 
 
-# git processes that are started before it is known what they are to do
-
-
-def test_a_prepared_process_does_what_it_is_given_once(refs: Refs, repo: Clone, oids: list[str]) -> None:
-    """The next update goes by it, the one after by another; what git says of a mistake is the same."""
-    git = refs.git
-    git.prepare(UPDATE_REFS)
-    (prepared,) = git.prepared.values()
-    git.prepare(UPDATE_REFS)
-    assert list(git.prepared.values()) == [prepared]
-    refs.update([RefMove(A, oids[0], None)])
-    assert (refs.get(A), git.prepared, prepared.returncode) == (oids[0], {}, 0)
-    refs.update([RefMove(A, oids[1], oids[0])])
-    git.prepare(UPDATE_REFS)
-    with pytest.raises(LostRace):
-        refs.update([RefMove(A, oids[2], oids[0])])
-    git.prepare(UPDATE_REFS)
+def test_a_failure_names_what_git_was_to_do(refs: Refs) -> None:
+    """And not the settings before it."""
     with pytest.raises(GitFailed, match=r"git update-ref failed: .*nonexistent object"):
         refs.update([RefMove(B, "1" * 40, None)])
-    assert refs.under(OPEN) == {A: oids[1]}
-
-
-@pytest.mark.parametrize("ends", ["told so", "its process ends"])
-def test_a_prepared_process_that_is_told_nothing_does_nothing(repo: Clone, ends: str) -> None:
-    """And it does not stay."""
-    git = repo.repository.git
-    git.prepare(UPDATE_REFS, UNPACK)
-    processes = list(git.prepared.values())
-    before = repo.refs()
-    if ends == "told so":
-        git.end_prepared()
-    else:
-        for process in processes:
-            process.communicate()
-    assert all(process.returncode is not None for process in processes)
-    assert repo.refs() == before
-    git.end_prepared()
 
 
 # many new refs at once

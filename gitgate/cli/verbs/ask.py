@@ -249,7 +249,6 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     refuse_dash(flags["prompt"], "git gate ask")
     draft = draft_of(flags)
     desk = screen.desk()
-    desk.prepare_event()
     from ...acts.asking import AskWishes, ask
 
     waits = flags["wait"] or flags["wait_for"] is not None

@@ -106,8 +106,6 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     given = given_in_flags(answer, flags)
     desk = screen.desk()
     desk.refuse_agents("respond")
-    if not given.nothing:
-        desk.prepare_event()
     if flags["later"] is not None:
         return answer_later(screen, desk, gate_id, given, flags)
     if flags["template"]:

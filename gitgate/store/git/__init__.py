@@ -48,13 +48,6 @@ SEALED = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_PAGER": "cat",
 }
-# What reads objects, and what nearly every event ends with. Each reads from its input what it is to do.
-READ_OBJECTS = ("cat-file", "--batch")
-UNPACK = ("unpack-objects", "-q")
-UPDATE_REFS = (
-    *("-c", "core.filesRefLockTimeout=2000", "-c", "core.packedRefsTimeout=10000"),
-    *("update-ref", "--stdin", "-z"),
-)
 HOOKS_OFF = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
@@ -68,17 +61,14 @@ class GitResult(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A git command under way. It is either waited for or closed."""
+    """A git command under way, whose input was empty. It is either waited for or closed."""
 
     name: str
     process: Piped
 
-    def result(self, input: bytes | None = None, *, check: bool = False) -> GitResult:
-        out, err = self.process.communicate(input)
-        result = GitResult(self.process.returncode, out, err.decode("utf-8", "replace").strip())
-        if check and result.code:
-            raise failure(self.name, result)
-        return result
+    def result(self) -> GitResult:
+        out, err = self.process.communicate()
+        return GitResult(self.process.returncode, out, err.decode("utf-8", "replace").strip())
 
     def close(self) -> None:
         """Nobody wants to know any more."""
@@ -112,7 +102,6 @@ class Git:
         self.env = sealed_environment(env)
         off = () if hooks else HOOKS_OFF
         self.prefix = ["git", *off, *(part for item in config for part in ("-c", item))]
-        self.prepared: dict[tuple[str, ...], Piped] = {}
 
     def outside_of_push(self) -> Git:
         """The same git, that knows nothing of the push which is being judged, nor of what that brings."""
@@ -120,19 +109,6 @@ class Git:
         outside.prefix = self.prefix
         outside.env = {name: value for name, value in self.env.items() if name not in OF_PUSH}
         return outside
-
-    def prepare(self, *commands: tuple[str, ...]) -> None:
-        """Start these now: git loads while we do something else. The next `run` of the same words gives one its input."""
-        for args in commands:
-            if args not in self.prepared:
-                self.prepared[args] = self.pipe(*args, stderr=subprocess.PIPE)
-
-    def end_prepared(self) -> None:
-        """Nobody needs them any more. One that was told nothing has done nothing."""
-        while self.prepared:
-            _, process = self.prepared.popitem()
-            process.kill()
-            process.communicate()
 
     def run(
         self,
@@ -143,9 +119,6 @@ class Git:
         timeout: float | None = None,
     ) -> GitResult:
         """Run `git *args`; a failure raises GitFailed with git's own words unless `check` is off."""
-        begun = self.prepared.pop(args, None) if env is None and timeout is None else None
-        if begun is not None:
-            return Started(verb_of(args), begun).result(input, check=check)
         try:
             done = subprocess.run(
                 [*self.prefix, *args],

@@ -19,7 +19,7 @@ from typing import IO, Protocol
 from ...document import NamedTuple, dataclass
 from ...errors import BrokenRecord, Failure
 from .. import read_sharing
-from . import READ_OBJECTS, UNPACK, Git, Piped, Repository, TimedReader
+from . import Git, Piped, Repository, TimedReader
 
 NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
 
@@ -336,12 +336,12 @@ class PlumbingObjects:
     def flush(self) -> None:
         if self.waiting:
             pack = pack_of(self.waiting.values(), self.width)
-            self.git.run(*UNPACK, input=pack)
+            self.git.run("unpack-objects", "-q", input=pack)
             self.waiting.clear()
 
     def pipes(self) -> tuple[IO[bytes], TimedReader]:
         if self.reader is None:
-            self.reader = self.git.pipe(*READ_OBJECTS)
+            self.reader = self.git.pipe("cat-file", "--batch")
         if self.reader.stdin is None or self.reader.stdout is None:
             raise Failure("git cat-file has no pipes")
         if self.said is None:

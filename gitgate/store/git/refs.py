@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 from ...document import NamedTuple
 from ...errors import GitFailed, LostRace, RefLocked
 from ...record import absent
-from . import UPDATE_REFS, Git, Repository
+from . import Git, Repository
 
 if TYPE_CHECKING:
     from ..remote import RefMove
@@ -126,7 +126,16 @@ class Refs:
             return
         said = b"".join(self.command(move) for move in moves)
         try:
-            self.git.run(*UPDATE_REFS, input=b"start\0" + said + b"prepare\0commit\0")
+            self.git.run(
+                "-c",
+                "core.filesRefLockTimeout=2000",
+                "-c",
+                "core.packedRefsTimeout=10000",
+                "update-ref",
+                "--stdin",
+                "-z",
+                input=b"start\0" + said + b"prepare\0commit\0",
+            )
         except GitFailed as failed:
             if re.search(_LOCKED, failed.stderr):
                 raise RefLocked(
