@@ -37,7 +37,7 @@ def tells_of_full_disk(failed: BaseException) -> bool:
     if isinstance(failed, OSError) and failed.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     said = f"{failed} {getattr(failed, 'stderr', '')}".lower()
-    return any(words in said for words in FULL) and not isinstance(failed, PushRefused)
+    return any(words in said for words in FULL) and not isinstance(failed, PushRefused | RemoteUnable)
 
 
 class Failure(GateError):
@@ -73,6 +73,12 @@ class GitFailed(Failure):
 
 class RemoteUnreachable(Failure):
     code = "remote_unreachable"
+
+
+class RemoteUnable(RemoteUnreachable):
+    """It answered, and could not do what it was asked to: locked, full, not writable. It judged nothing, and may do it later."""
+
+    code = "remote_unable"
 
 
 class PushRefused(Failure):

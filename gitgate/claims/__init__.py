@@ -19,7 +19,17 @@ from .. import text
 from ..context import Desk
 from ..context.machine import host_name
 from ..context.targets import may_publish_work, remote_of
-from ..errors import BrokenRecord, Conflict, GateError, IllegalEvent, LostRace, PushRefused, RemoteUnreachable
+from ..errors import (
+    BrokenRecord,
+    Conflict,
+    GateError,
+    IllegalEvent,
+    LostRace,
+    PushRefused,
+    RefLocked,
+    RemoteUnable,
+    RemoteUnreachable,
+)
 from ..exchange.syncing import publish, push_moves, stands_on
 from ..gates.leases import RENEW_AT, Sightings, boottime, load_lease, shared_at, sightings, watch_lease
 from ..gates.recording import reload, tell_people
@@ -107,7 +117,12 @@ def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Hel
         old = check_free(desk, gate, remote, watched, insist=insist, look=attempt > 0)
         check_told(desk, gate)
         held, moves = compose_claim(desk, gate, who, (remote, known), old)
-        if move(desk, remote, moves):
+        try:
+            won = move(desk, remote, moves)
+        except RemoteUnable:
+            watched.interrupt(gate.id)  # Whoever held it could not renew it either.
+            raise
+        if won:
             note_renewal(desk, held, who.monotonic)
             if gate.state == RESUMING:
                 from ..gates.history import note_overtaken
@@ -115,6 +130,7 @@ def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Hel
                 note_overtaken(desk, gate.id)
             return settle(desk, held, gate)
         gate = current(desk, gate.id, remote)
+    watched.interrupt(gate.id)  # Something there may be locked.
     raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
 
 
@@ -291,20 +307,46 @@ def note_renewal(desk: Desk, held: HeldClaim, monotonic: Callable[[], float]) ->
 
 
 def move(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> bool:
-    """Whether all of it happened; False when somebody else moved one of them first."""
-    if remote is None:
-        try:
-            desk.refs.update(moves)
-        except LostRace:
-            return False
-        return True
-    return all_accepted(remote, push_moves(desk, remote, moves))
+    """Whether all of it happened; False when somebody else moved one of them first, or is about to."""
+    return tried(desk, remote, moves)[0]
+
+
+def moved(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> bool:
+    """The same; RefLocked where one of them could not be moved, and as far as is known nobody was first."""
+    if remote is not None:
+        return all_accepted(remote, push_moves(desk, remote, moves))
+    try:
+        desk.refs.update(moves)
+    except RefLocked:
+        raise
+    except LostRace:
+        return False
+    return True
+
+
+def tried(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> tuple[bool, RefLocked | None]:
+    """Whether all of it happened, and the lock that it met, if that is why not."""
+    try:
+        return moved(desk, remote, moves), None
+    except RefLocked as locked:
+        return False, locked
 
 
 def all_accepted(remote: str, fates: Sequence[RefFate]) -> bool:
     refused = next((fate for fate in fates if fate.reason.startswith("refused")), None)
+    if refused is not None and refused.unable:
+        raise RemoteUnable(
+            f"{remote} could not do it for the moment ({refused.unable})",
+            hint="type the same again later; if it stays so, tell whoever runs the server",
+        )
     if refused is not None:
         raise PushRefused(f"{remote} {refused.reason}", hint=f"git gate sync {remote}")
+    locked = next((fate for fate in fates if fate.unable), None)
+    if locked is not None:
+        raise RefLocked(
+            f"{remote} could not do it for the moment ({locked.unable})",
+            hint="type the same again; a lock that a killed git left goes after ten minutes",
+        )
     if any(fate.reason == "unknown" for fate in fates):
         raise RemoteUnreachable(
             f"{remote}: the connection broke before it said what it took", hint="try again"
@@ -399,7 +441,7 @@ def finish(desk: Desk, held: HeldClaim, outcome: Outcome, branch: Sequence[RefMo
 
     A remark that reached the record meanwhile is no reason to fail: the outcome is said again on top of it.
     """
-    gate = held.gate
+    gate, locked = held.gate, None  # what is locked is waited for: nobody has moved the branch
     by = Signature(outcome.by or desk.settings.identity() or NOBODY, desk.at)
     for _ in range(TRIES):
         if is_recorded(gate, held):
@@ -415,7 +457,8 @@ def finish(desk: Desk, held: HeldClaim, outcome: Outcome, branch: Sequence[RefMo
         ended = [RefMove(LEASES + gate.id, None, held.lease)] if held.lease else []
         # A git that is killed in between has moved the first ones.
         moves = [*branch, RefMove(OPEN + gate.id, after.tip, known), *ended]
-        if move(desk, held.remote, moves):
+        done, locked = tried(desk, held.remote, moves)
+        if done:
             sightings(desk).forget(gate.id)
             tell_end(desk, after)
             if held.remote is None:
@@ -425,8 +468,8 @@ def finish(desk: Desk, held: HeldClaim, outcome: Outcome, branch: Sequence[RefMo
         before, gate = gate, current(desk, gate.id, held.remote)
         if gate.tip == before.tip:
             before_lease, held = held.lease, still_ours(desk, held)
-            branch = branch if held.lease != before_lease else refuse_moved(branch)
-    raise LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
+            branch = branch if locked or held.lease != before_lease else refuse_moved(branch)
+    raise locked or LostRace(f"gate {gate.id} keeps changing", hint=f"git gate show {gate.id}")
 
 
 def is_recorded(gate: Gate, held: HeldClaim) -> bool:

@@ -19,7 +19,7 @@ from ..claims import Claimant, ClaimLost, HeldClaim, keep_renewed, renew
 from ..context import Desk
 from ..context.targets import may_publish_work
 from ..document import dataclass, field, replace
-from ..errors import GateError, LostRace, RemoteUnreachable, tells_of_full_disk
+from ..errors import GateError, GitFailed, LostRace, RemoteUnreachable, tells_of_full_disk
 from ..exchange.syncing import bring_home
 from ..gates import agency, work
 from ..gates.agency import CannotStart
@@ -31,6 +31,7 @@ from ..policy.project import InForce
 from ..store.git.refs import LEASES, OPEN
 from ..store.remote import RefMove
 from ..store.remote.push import rehearse
+from ..store.remote.wire import inability_here
 from ..text import counted
 from . import Course, Situation, delivery, order, program_for
 from .delivery import Delivered
@@ -229,7 +230,7 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None =
             return Resumed(gate.id, "lost", lost.message, attempt=held.attempt)
         except (GateError, OSError) as failed:
             full = tells_of_full_disk(failed)
-            if renewer.resting.is_set() and (full or isinstance(failed, RemoteUnreachable)):
+            if renewer.resting.is_set() and may_pass(failed):
                 raise  # The agent has ended: whoever acts here next records that, and starts nothing.
             if full:
                 # It would be the same in each attempt here, and elsewhere there is room.
@@ -525,8 +526,8 @@ def tell_ending(errand: Errand, ended: Finished) -> None:
 
 
 def record_when_heard(errand: Errand, renewer: Renewer, act: Callable[[HeldClaim], Came]) -> Came:
-    """The same again while the shared repository cannot be reached, or cannot move its refs since a git was killed there that
-    had locked them, or while the disk is full: the agent has done its part already.
+    """The same again while the shared repository cannot be reached, or could not do it: the agent has done its part already.
+    What it refuses is not tried again.
 
     The claim is held meanwhile, however long that is: with the first renewal that arrives, it is tried again.
     """
@@ -534,14 +535,23 @@ def record_when_heard(errand: Errand, renewer: Renewer, act: Callable[[HeldClaim
         try:
             return renewer.give_up_with(act)
         except (GateError, OSError) as silent:
-            if not isinstance(silent, RemoteUnreachable | LostRace) and not tells_of_full_disk(silent):
+            if not may_pass(silent):
                 raise
-            errand.say(f"{silent}; trying again when it answers, or in {pause:g} s")
+            errand.say(
+                f"{silent}; the claim is held and the outcome waits: tried again with its next renewal, or in {pause:g} s"
+            )
             until = renewer.clock() + pause
             while renewer.clock() < until and not renewer.heard.wait(POLL) and not renewer.lost.is_set():
                 if errand.stopping.is_set():
                     raise
     raise AssertionError  # it is repeated without end
+
+
+def may_pass(failed: GateError | OSError) -> bool:
+    """Whether nobody judged what was to be recorded: out of reach, locked, full, not writable, or a hook that could not run."""
+    if isinstance(failed, GitFailed) and inability_here(failed):
+        return True
+    return isinstance(failed, RemoteUnreachable | LostRace) or tells_of_full_disk(failed)
 
 
 def give_back(

@@ -10,17 +10,19 @@ import pytest
 from gitgate import claims
 from gitgate.acts.answering import comment
 from gitgate.acts.asking import ask
-from gitgate.claims import ClaimLost, claim, claim_outcome, finish, renew
+from gitgate.claims import ClaimLost, HeldByAnother, claim, claim_outcome, finish, renew
 from gitgate.claims.attending import RENEW_EVERY, TERM, Attendance, hear
 from gitgate.context import machine
-from gitgate.errors import Conflict, IllegalEvent, LostRace, PushRefused
+from gitgate.errors import Conflict, IllegalEvent, LostRace, PushRefused, RefLocked, RemoteUnable
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload
 from gitgate.model.gate import Gate, Question
 from gitgate.questions.drafts import Draft
 from gitgate.sharing.archiving import fold_closed
+from gitgate.store.remote import RefMove
 from support.meanwhile import Meanwhile
-from support.resuming import Clock, Seat, claimant
+from support.resuming import TERM as LEASE_TERM
+from support.resuming import Clock, Seat, claimant, stand_still
 from support.testbed.repositories import Clone
 
 # Many small ones, over real pushes: together they would weigh on every run.
@@ -116,6 +118,27 @@ def test_a_server_that_takes_no_claims(ann: Seat, bare: Clone) -> None:
     assert ann.now(gate).state == "answered"
 
 
+def test_who_watched_while_nobody_could_renew_waits_once_more(
+    ann: Seat, bob: Seat, bare: Clone, clock: Clock
+) -> None:
+    """What the server cannot take of a take-over it could not take of the holder's renewal either: that has time once more."""
+    held = claim(ann.desk, answered(ann), claimant("first", monotonic=clock))
+    sync(bob.desk)
+    for lock in (None, LEASES + held.gate.id):
+        stand_still(bob, held.gate, clock)
+        place = "hooks/pre-receive" if lock is None else f"{lock}.lock"
+        bare.write(place, "#!/bin/sh\necho 'fatal: No space left on device' >&2; exit 1\n", executable=True)
+        with pytest.raises((RemoteUnable, LostRace)):
+            claim(bob.desk, bob.now(held.gate), claimant("next", monotonic=clock))
+        (bare.path / place).unlink()
+        with pytest.raises(HeldByAnother) as waits:
+            claim(bob.desk, bob.now(held.gate), claimant("next", monotonic=clock))
+        assert waits.value.left == LEASE_TERM / 3
+        held = renew(ann.desk, held, clock)
+    stand_still(bob, held.gate, clock)
+    assert claim(bob.desk, bob.now(held.gate), claimant("next", monotonic=clock)).attempt == 2
+
+
 def test_a_lease_that_is_nothing_of_the_kind(alone: Seat, clock: Clock) -> None:
     """Whatever stands in its place is watched like a holder who gives no sign of life, and then replaced."""
     gate = answered(alone)
@@ -168,6 +191,34 @@ def test_an_outcome_on_a_gate_that_never_stands_still(
     ):
         finish(busy.desk, held, said)
     assert bob.now(held.gate).state == "resuming"
+
+
+def test_an_outcome_that_meets_a_lock(ann: Seat, bare: Clone) -> None:
+    """Nobody moved the branch: nothing is recorded without it, and the same is tried again. So it is with what is deleted."""
+    held = claim(ann.desk, answered(ann), claimant())
+    new, old = ann.clone.commit("the agent's work"), bare.git("rev-parse", "main")
+    said, branch = claim_outcome(ann.desk, held, "resumed"), [RefMove("refs/heads/main", new, old)]
+    for name, told in (("refs/heads/main", RefLocked), ("packed-refs", RemoteUnable)):
+        bare.write(f"{name}.lock", "")
+        with pytest.raises(told, match=rf"could not do it for the moment .*{name}\.lock"):
+            finish(ann.desk, held, said, branch)
+        (bare.path / f"{name}.lock").unlink()
+        held = renew(ann.desk, held)
+    assert finish(ann.desk, held, said, branch).state == "resumed"
+    assert bare.git("rev-parse", "main") == new
+
+
+def test_an_outcome_that_meets_a_lock_here(alone: Seat) -> None:
+    """The same in a repository of one's own."""
+    held = claim(alone.desk, answered(alone), claimant())
+    tip = alone.clone.git("rev-parse", "main")
+    said, branch = claim_outcome(alone.desk, held, "resumed"), [RefMove("refs/heads/other", tip, None)]
+    for name in ("refs/heads/other", "packed-refs"):
+        alone.clone.write(f".git/{name}.lock", "")
+        with pytest.raises(RefLocked):
+            finish(alone.desk, held, said, branch)
+        (alone.clone.path / f".git/{name}.lock").unlink()
+    assert finish(alone.desk, held, said, branch).state == "resumed"
 
 
 # waiting

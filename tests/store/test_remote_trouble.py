@@ -11,7 +11,7 @@ from gitgate.errors import GateError, PushRefused, RemoteUnreachable, tells_of_f
 from gitgate.store.remote import RefMove
 from gitgate.store.remote.fetch import fetch, parse_ls_remote
 from gitgate.store.remote.push import push
-from gitgate.store.remote.wire import GitSpoken, explain
+from gitgate.store.remote.wire import GitSpoken, explain, inability
 from support.servers import SshServer, free_port, http_server, silent_server
 from support.sharing import OPEN, Place, hook, name, opening, reasons, record
 from support.testbed.repositories import Clone
@@ -137,10 +137,68 @@ class TestTrouble:
         (fate,) = push(near.ann.repository, "origin", [opening(near.ann, 1)])
         assert not fate.ok
         assert "No space left on device" in fate.reason
+        assert fate.unable == "No space left on device"
 
         near.server.git("config", "receive.maxInputSize", "1")
         (fate,) = push(near.ann.repository, "origin", [opening(near.ann, 2)])
         assert fate.reason.startswith("refused: ")
+        assert not fate.unable
+
+    def test_what_is_locked_there_was_not_refused(self, near: Place) -> None:
+        """Git names the lock. On a ref it may be a race as well, since whoever holds it may be about to move that."""
+        moves = [opening(near.ann, n) for n in range(2)]
+        push(near.ann.repository, "origin", moves)
+        (near.server.path / f"{moves[0].ref}.lock").touch()
+        then = [RefMove(moves[0].ref, record(near.ann, "gate 0", "more"), moves[0].new)]
+        (fate,) = push(near.ann.repository, "origin", then)
+        assert fate.reason == "stale"
+        assert f"{moves[0].ref}.lock': File exists" in fate.unable
+        (near.server.path / "packed-refs.lock").touch()
+        gone, kept = push(
+            near.ann.repository,
+            "origin",
+            [RefMove(moves[1].ref, None, moves[1].new), opening(near.ann, 3)],
+        )
+        assert gone.reason.startswith("refused: ")
+        assert "packed-refs.lock': File exists" in gone.unable
+        assert not kept.ok
+
+    @pytest.mark.parametrize(
+        ("words", "reason", "unable"),
+        [
+            ("remote: error: cannot lock ref 'a': Unable to create '/a.lock': Permission denied", "", True),
+            ("remote: error: insufficient permission for adding an object to repository database ./objects", "", True),
+            ("error: remote unpack failed: unable to create temporary object directory", "unpacker error", True),
+            ("", "unable to migrate objects to permanent storage", True),
+            ("", "Internal Server Error", True),
+            ("remote: GitLab: Internal API unreachable", "pre-receive hook declined", True),
+            ("remote: fatal error in commit_refs", "failure", True),
+            ("remote: PermissionError: [Errno 13] Permission denied: '/x'", "pre-receive hook declined", True),
+            ("remote: /usr/bin/python3: No module named gitgate.cli", "pre-receive hook declined", True),
+            ("remote: hooks/pre-receive: line 9: /x: Permission denied", "pre-receive hook declined", True),
+            ("error: cannot fork() for hooks/update: Resource temporarily unavailable", "hook declined", True),
+            ("error: hooks/update died of signal 9", "hook declined", True),
+            ("remote: error: bob may not push to main: Permission denied", "hook declined", False),
+            ("remote: gate: refs/hitl/open/x: no space left on device", "pre-receive hook declined", False),
+            ("remote: fatal: pack exceeds maximum allowed size", "unpacker error", False),
+            ("remote: error: object 1: missingSpaceBeforeDate: invalid", "unpacker error", False),
+            ("remote: error: GH006: Protected branch update failed", "protected branch hook declined", False),
+            ("fatal: write error: No space left on device", "hook declined", False),
+            ("", "deny updating a hidden ref", False),
+        ],
+    )  # fmt: skip
+    def test_what_a_server_could_not_do_is_told_from_what_it_refused(
+        self, words: str, reason: str, unable: bool
+    ) -> None:
+        """By git's own words and the system's, whole lines; a hook's are believed only where it cannot have judged."""
+        assert bool(inability([words, "To origin"], reason)) == unable
+
+    def test_a_host_that_fails_inside_is_out_of_reach(self) -> None:
+        said = [
+            "error: RPC failed; HTTP 502 curl 22 The requested URL returned error: 502",
+            "fatal: the remote end hung up",
+        ]
+        assert isinstance(explain("origin", GitSpoken(1, [], said), timeout=1), RemoteUnreachable)
 
     @pytest.mark.parametrize(
         ("line", "whose"),

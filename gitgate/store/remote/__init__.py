@@ -39,7 +39,8 @@ class RefFate:
     """What became of one move. `reason`: ok, stale, not sent, unknown, or `refused: ` and what the server said.
 
     `missing_at` names further addresses of the remote that did not take it; the first address alone decides `ok`.
-    `words`: what the server said besides, as it took it.
+    `words`: what the server said besides, as it took it. `unable`: why it could not do it for the moment, whatever it thinks
+    of it, in its own words.
     """
 
     ref: str
@@ -47,6 +48,7 @@ class RefFate:
     reason: str
     missing_at: tuple[str, ...] = ()
     words: str = field(default="", compare=False)
+    unable: str = field(default="", compare=False)
 
 
 OK, STALE, NOT_SENT, UNKNOWN, REFUSED = "ok", "stale", "not sent", "unknown", "refused: "

@@ -32,7 +32,16 @@ from . import (
     tracking_base,
     validate_move,
 )
-from .wire import GitSpoken, Progress, converse, explain, late_listener, server_words, without_secret
+from .wire import (
+    GitSpoken,
+    Progress,
+    converse,
+    explain,
+    inability,
+    late_listener,
+    server_words,
+    without_secret,
+)
 
 SETTINGS = ("push.negotiate=false", "push.gpgSign=false", "pack.writeReverseIndex=false")
 OPTIONS = (
@@ -50,6 +59,7 @@ _RACED = (
     r"stale info|fetch first|incorrect old value|failed to update ref|cannot lock ref|failed to lock|already exists"
     r"|reference already exists|is at [0-9a-f]+ but expected|unable to resolve reference|failed to delete"
 )
+_HELD = r"(?i)\.lock': file exists"
 _CUT = r"(?i)hung up unexpectedly|unexpected disconnect|RPC failed|early EOF|broken pipe"
 _COLLATERAL = r"atomic push fail|atomic transaction failed|transaction aborted"
 
@@ -260,8 +270,8 @@ def parse_results(said: GitSpoken) -> dict[str, RefFate]:
             ref = route.rpartition(":")[2]
             fates[ref] = parse_fate(ref, flag, summary, words)
     if fates and all(fate.reason == NOT_SENT for fate in fates.values()):
-        return blamed(fates, words)
-    return fates
+        fates = blamed(fates, words)
+    return excused(fates, said.err)
 
 
 def blamed(fates: Mapping[str, RefFate], words: str) -> dict[str, RefFate]:
@@ -269,6 +279,24 @@ def blamed(fates: Mapping[str, RefFate], words: str) -> dict[str, RefFate]:
     named = {ref for ref in fates if f"'{ref}'" in words} or set(fates)
     reason = STALE if re.search(_RACED, words) else f"{REFUSED}{words or 'the server could not do it'}"
     return {ref: replace(fate, reason=reason) if ref in named else fate for ref, fate in fates.items()}
+
+
+def excused(fates: Mapping[str, RefFate], lines: Sequence[str]) -> dict[str, RefFate]:
+    """The same, with what the server could not help: it refused nothing. Who finds a ref locked may have lost a race besides."""
+    why: dict[str, str] = {}
+    told = dict(fates)
+    for ref, fate in fates.items():
+        if fate.reason != STALE and not fate.reason.startswith(REFUSED):
+            continue
+        reason = fate.reason.removeprefix(REFUSED).partition(": ")[0]
+        if reason not in why:
+            why[reason] = inability(lines, reason)
+        if why[reason]:
+            raced = fate.reason != STALE or re.search(_HELD, why[reason])
+            told[ref] = replace(
+                fate, reason=fate.reason if raced else f"{REFUSED}{why[reason]}", unable=why[reason]
+            )
+    return told
 
 
 def parse_fate(ref: str, flag: str, summary: str, words: str) -> RefFate:

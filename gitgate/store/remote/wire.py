@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import IO
 
 from ...document import NamedTuple, dataclass
-from ...errors import Failure, PushRefused, RemoteUnreachable
+from ...errors import Failure, GitFailed, PushRefused, RemoteUnable, RemoteUnreachable
 from ..git import Repository, look_after, no_git
 from . import Remote
 
@@ -284,9 +284,29 @@ def listener(progress: Progress) -> Callable[[str], None]:
     return Listener().new_message_handler()
 
 
+# What ails a machine, whoever asks it for what.
+_AILS = (
+    "no space left on device|disk quota exceeded|read-only file system|input/output error|stale file handle|out of memory.*"
+    "|cannot allocate memory|too many open files|resource temporarily unavailable"
+)
+# How a server says that it could not, whole lines: also where a hook is said to have declined, which then judged nothing.
+_UNABLE = (
+    r"(?i)(error|fatal): (.*: )?unable to create '.*\.lock': (file exists|permission denied)\W*"
+    rf"|(error|fatal): (.*: )?({_AILS})\W*|\w*error: \[errno \d+\] ({_AILS}|permission denied).*"
+    r"|(error|fatal): cannot (run|exec|fork)\b.*|error: \S*hooks/\S+ died of signal \d+"
+    r"|\S*hooks/[\w-]+: .*(not found|permission denied|no such file or directory)|.* no module named '?gitgate\b.*"
+    r"|git-gate is not installed where .*"
+    r"|(\w+: )*internal (server|api)\b.*(error|unreachable).*|fatal error in commit_refs"
+)
+# The same where no hook declined: a hook may say this of whoever pushes.
+_SHUT = (
+    r"(?i)(error|fatal): (.*: )?(permission denied|insufficient permission .*)\W*"
+    r"|(error: )?(remote unpack failed: )?unable to (create temporary object directory|migrate objects to permanent storage)"
+)
 _LOGIN = r"(://)[^/@\s]*@"
 # Whose disk is full: what the other side says comes behind `remote:`, or is told of as refused.
 _FULL, _THERE = r"(?i)no space left|disk quota", r"^remote: |unpack(er)? (failed|error)|\[remote rejected\]"
+_FROM_THERE = r"remote:|error: remote unpack failed: |(error|fatal): .*\bhooks/"
 _NOISE = r"error: failed to push some refs|Please make sure you have|and the repository exists|hint: "
 
 
@@ -317,8 +337,10 @@ CAUSES = (
           "it does not let us write", f"ask for write access; {SYNC}"),
     cause("http 413|returned error: 413|too many (refs|ref updates|references)|(push|pack) (is )?too large", PushRefused,
           "it does not take so much at once", SYNC),
-    cause("no space left|disk quota|unable to create temporary object|unpacker error|remote unpack failed", PushRefused,
+    cause("no space left|disk quota|unable to create temporary object|read-only file system", RemoteUnable,
           "the server could not store it (disk full or not writable)", f"tell whoever runs the server; {SYNC}"),
+    cause("unpacker error|remote unpack failed", PushRefused,
+          "the server could not store it", f"tell whoever runs the server; {SYNC}"),
     cause("does not support .*(atomic|shallow)", PushRefused, "it cannot take several refs at once (no atomic pushes)",
           "use a git server over ssh or smart http"),
     cause("dubious ownership", RemoteUnreachable, "git does not trust that directory: it belongs to somebody else",
@@ -366,6 +388,21 @@ def gist(lines: Sequence[str]) -> str:
 def without_secret(text: str) -> str:
     """A password in an address is not shown."""
     return re.sub(_LOGIN, r"\1", text)
+
+
+def inability_here(failed: GitFailed) -> str:
+    """The same of git's own words in this repository, which others may push to."""
+    return inability([f"remote: {line}" for line in failed.stderr.splitlines()])
+
+
+def inability(lines: Sequence[str], reason: str = "") -> str:
+    """What the other side said of why it could not do its part, if that is why it did not; `reason` is git's, of one ref."""
+    declined = reason.endswith("hook declined")
+    there = [line.removeprefix("remote:").strip() for line in lines if re.match(_FROM_THERE, line)]
+    for words in (*there, f"error: {reason}"):
+        if re.fullmatch(_UNABLE, words) or (not declined and re.fullmatch(_SHUT, words)):
+            return printable(words.removeprefix("error: ").removeprefix("fatal: "))
+    return ""
 
 
 def printable(text: str) -> str:
