@@ -42,6 +42,18 @@ def test_an_id_that_is_not_here_is_fetched(cli: Command, two: Two, verb: str, co
     cli.quick("show", gate, cwd=bob.path, code=0)
 
 
+def test_join_fetches_an_id_that_is_not_here(
+    cli: Command, pty_cli: Callable[..., Terminal], two: Two
+) -> None:
+    """As whoever answers without a session does; what then cannot be opened is said of the gate itself."""
+    ann, bob = two
+    gate = asked(cli, ann)
+    bob.git("config", "gitgate.joinAgent", "nobody")
+    said = pty_cli("join", gate[:5], cwd=bob.path).finish(code=1)
+    assert "there is no gate" not in said
+    assert bob.refs("refs/hitl/open/") == {f"refs/hitl/open/{gate}": ann.refs()[f"refs/hitl/open/{gate}"]}
+
+
 def test_an_id_that_is_nowhere_says_that_it_was_looked_for(cli: Command, two: Two) -> None:
     """What is no id at all asks nobody, and nor does an id where there is no remote."""
     ann, bob = two
