@@ -120,13 +120,23 @@ def test_a_form_is_asked_field_by_field(pty_cli: Start, cli: Command, ask_form: 
         terminal,
         ("region (one of eu, us):", "de"),
         ("expected one of eu, us", "eu"),
-        ("count (integer, 1 to 5):", ""),
-        ("it is needed", "9"),
+        ("count (integer, 1 to 5):", "9"),
         ("expected integer, 1 to 5", "3"),
         ("dry (yes or no, optional):", ""),
     )
     terminal.finish(code=0)
     assert cli.quick("check", ask_form).line == '{"region": "eu", "count": 3}'
+
+
+@pytest.mark.parametrize("lines", [[("region (", "")], [("region (", "eu"), ("count (", "")]])
+def test_an_empty_line_leaves_a_form(
+    pty_cli: Start, cli: Command, ask_form: str, lines: list[tuple[str, str]]
+) -> None:
+    """Where a word is needed, also after others were given: nothing is written, and the gate waits as before."""
+    terminal = pty_cli("respond", ask_form)
+    dialogue(terminal, *lines)
+    assert f"the gate still waits: git gate respond {ask_form[:6]}" in terminal.finish(code=8)
+    assert cli.quick("check", ask_form, code=8).out == ""
 
 
 def test_several_questions_are_asked_in_turn(pty_cli: Start, cli: Command, ask_two: str) -> None:

@@ -494,6 +494,10 @@ def show_paged(command: str, text: str, env: Mapping[str, str]) -> bool:
 PASTE_TIMEOUT = 0.05
 
 
+class NotYet(EOFError):
+    """An empty line where a form needs a word: whoever typed it thought better of it. The gate still waits."""
+
+
 def read_word(prompt: str) -> str:
     """One line without its end. Ctrl-D is EOFError, Ctrl-C KeyboardInterrupt: both leave with nothing written."""
     while True:

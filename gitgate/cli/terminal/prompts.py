@@ -19,7 +19,7 @@ from ...questions.answers import read_answer, read_mapping
 from ...questions.types import expected, field_kind, type_of
 from ...store import private_folder
 from .. import FAILURE
-from . import Pulse, Screen, forget_typed, read_lines, read_word, tell_trouble, wants_color, where
+from . import NotYet, Pulse, Screen, forget_typed, read_lines, read_word, tell_trouble, wants_color, where
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -108,9 +108,13 @@ def ask_form(screen: Screen, question: Question) -> dict[str, object] | str:
             value = read_word("the form, as JSON on one line: ")
             if heed(screen, question, value):
                 continue
+            if not value.strip():
+                raise NotYet
         try:
             read_mapping([question], {question.key: value})
         except BadAnswer as wrong:
+            if not value:  # nor is there anything to mend
+                raise NotYet from None
             screen.tell(f"  {wrong.message.removeprefix(question.key + ': ')}; once more")
         else:
             return value
@@ -141,14 +145,14 @@ def ask_field(
         text = read_word(f"{one_line(name)} ({words}{'' if needed else ', optional'}): ")
         if heed(screen, question, text, empty=needed):
             continue
-        if not text.strip() and not needed:
+        if not text.strip() and needed:
+            raise NotYet
+        if not text.strip():
             return None
         value, problem = fitting(schema, name, detail, text)
-        if not text.strip():
-            problem = "it is needed"
         if not problem:
             return (value,)
-        if text.strip() and is_told(detail):
+        if is_told(detail):
             problem = f"{quoted_line(text)} does not fit; expected {words}"
         screen.tell(f"  {problem.removeprefix(f'{name}: ')}")
 

@@ -15,6 +15,7 @@ from ...questions import Given
 from .. import BY_KIND, DONE, WAITING
 from ..terminal import (
     SAVED,
+    NotYet,
     Screen,
     complete_ids,
     refuse_dash,
@@ -124,6 +125,9 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
         done = answer_one(screen, desk, gate, given, flags)
     except BadAnswer as unfit:
         raise nameless(unfit) from None
+    except NotYet:
+        screen.say(f"the gate still waits: git gate respond {gate.id[:6]}")
+        return WAITING
     return tell_answered(screen, desk, done, resume=not flags["no_resume"])
 
 
