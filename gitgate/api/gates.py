@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from ..document import replace
 from ..errors import Usage
 from ..model import SESSION_FIELDS
-from ..model.gate import Conversation, Value, kept
+from ..model.gate import BY_NOBODY, Conversation, Value, kept
 from ..model.gate import Gate as Folded
 from ..questions import Given
 from ..questions.types import type_of
@@ -307,6 +307,7 @@ def completed(
         summary=words[0],
         reason=words[1],
         source="person",
+        confirmed=outcome not in BY_NOBODY,
         transcript=kept(redact(text, secret_values(desk.settings.env))) if wanted else "",
     )
     if outcome != "completed":

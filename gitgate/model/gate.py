@@ -18,6 +18,9 @@ OUTCOMES = SESSION_OUTCOMES
 # `words` stands in older records alone: nothing that is said in prose is read as an outcome.
 SOURCES = ("command", "mcp", "file", "json", "words", "prompt", "person")
 PROPOSED = "proposed"
+TIME_OUT = "timeout"
+# What nobody confirms, also where a record does not say so.
+BY_NOBODY = (PROPOSED, TIME_OUT)
 LEFT = "left"  # somebody talked with the agent, and the gate waits as before
 GRACE, SAVE_EVERY = 60, 300
 MOST_TRANSCRIPT = 200_000  # bytes
@@ -194,7 +197,7 @@ def plain_held(held: Conversation | None) -> dict[str, object] | None:
     said = {name: getattr(held, name) for name in names_of(held)}
     said |= {name: said[name][:MOST_WORDS] for name in ("summary", "reason", "message")}
     shown = {name: value for name, value in said.items() if value not in ("", None)}
-    if held.confirmed:
+    if held.confirmed and held.outcome not in BY_NOBODY:
         del shown["confirmed"]
     return shown
 
@@ -211,7 +214,7 @@ def parse_held(item: Field, endings: Sequence[str]) -> Conversation:
         reason=text_or_empty(item, "reason", MOST_WORDS),
         message=text_or_empty(item, "message", MOST_WORDS),
         source=source.one_of(SOURCES) if source else "",
-        confirmed=confirmed.boolean() if confirmed else outcome != PROPOSED,
+        confirmed=confirmed.boolean() if confirmed else outcome not in BY_NOBODY,
         transcript=text_or_empty(item, "transcript", MOST_TRANSCRIPT),
         agent=text_or_empty(item, "agent"),
         value=value.plain() if value else None,

@@ -220,7 +220,7 @@ def session_ending(gate: Gate) -> SessionEnding | None:
         return ending(outcome, None, held, reason=gate.closing.text)
     if gate.answer is not None and not gate.defaulted:
         return answered(gate, gate.answer.answer)
-    return SessionEnding(TIMEOUT, reason=NOBODY_ANSWERED)
+    return SessionEnding(TIMEOUT, reason=NOBODY_ANSWERED, confirmed=False)
 
 
 def answered(gate: Gate, said: Answer) -> SessionEnding:

@@ -10,6 +10,7 @@ from ..document import names_of
 from ..errors import Usage
 from ..model import UNSIGNED, VERIFIED, SignatureMark
 from ..model.gate import (
+    BY_NOBODY,
     PROPOSED,
     Answer,
     Asker,
@@ -292,7 +293,7 @@ def event_words(event: Mapping[str, object]) -> str:
 
     seconds, summary = talked.get("seconds"), str(talked.get("summary") or "")
     lasted = format_duration(seconds) if isinstance(seconds, int) else "?"
-    said_so = talked.get("confirmed", True) or talked.get("outcome") == "proposed"
+    said_so = talked.get("confirmed", True) or talked.get("outcome") in BY_NOBODY
     doubt = "" if said_so else ", nobody confirmed it"
     told = f"{text} ({talked.get('outcome')} after {lasted}{doubt})".strip()
     return f"{told} · {summary}" if summary and summary != text else told
@@ -391,7 +392,7 @@ def held_line(held: Conversation) -> str:
         took if held.outcome == "completed" else f"{held.outcome}, {took}",
         one_line(held.status, 64),
         f"read {how}" if how else "",
-        "" if held.confirmed else "nobody confirmed it",
+        "" if held.confirmed or held.outcome in BY_NOBODY else "nobody confirmed it",
         "transcript kept: --json" if held.transcript else "",
     ]
     return " · ".join(word for word in words if word)

@@ -27,7 +27,18 @@ from ..errors import BadAnswer, Conflict, Failure, GateError, NotAllowed, Remote
 from ..gates import agency
 from ..gates.recording import reload
 from ..gates.work import made_by_us
-from ..model.gate import LEFT, PROPOSED, Conversation, Gate, Question, SavedSession, SessionRef, Talk, kept
+from ..model.gate import (
+    BY_NOBODY,
+    LEFT,
+    PROPOSED,
+    Conversation,
+    Gate,
+    Question,
+    SavedSession,
+    SessionRef,
+    Talk,
+    kept,
+)
 from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..questions import prompts, signals
@@ -517,7 +528,7 @@ def held(
         reason=reason or str(words.get("reason", "")),
         message=str(words.get("message", "")),
         source=source or str(words.get("source", "")),
-        confirmed=confirmed,
+        confirmed=confirmed and outcome not in BY_NOBODY,
         transcript=transcript(desk, talk) if talk_of(talk.gate).transcript else "",
         content=sessions.content_here(desk, talk.gate) if talk.own else "",
     )

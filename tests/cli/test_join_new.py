@@ -250,6 +250,8 @@ def test_time_runs_out(desk: Meeting, pty_cli: Pty) -> None:
     held = desk.held(gate)
     assert (held["outcome"], held.get("source")) == ("timeout", None)
     assert held["seconds"] >= 4
+    closing = desk.show(gate)["closing"]
+    assert (closing["by"], closing["session"]["confirmed"]) == (None, False)
     assert "until-then" in desk.saved(gate)
     desk.cli("check", gate, code=9)
 

@@ -23,7 +23,7 @@ HELD = Conversation(
     "completed", 342, "DONE", "Looks good after the indexes.", "two reviews", "see \x1b[31mlog", "command",
     transcript="person: secret talk",
 )  # fmt: skip
-TIMES = Conversation("timeout", 1865, summary="We read half of it.", source="")
+TIMES = Conversation("timeout", 1865, summary="We read half of it.", source="", confirmed=False)
 
 
 @pytest.fixture
@@ -320,4 +320,6 @@ def test_python_sees_a_conversation_without_an_answer(repo: Clone, session: str)
     decide(repo, session, TIMES)
     gate = gitgate.show(session, directory=repo.path)
     assert (gate.answer, gate.state) == (None, "stopped")
-    assert gate.session == gitgate.Conversation("timeout", 1865, summary="We read half of it.")
+    assert gate.session == gitgate.Conversation(
+        "timeout", 1865, summary="We read half of it.", confirmed=False
+    )

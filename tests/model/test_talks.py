@@ -97,6 +97,18 @@ def test_how_a_conversation_was_held_survives_its_document(held: Conversation) -
     assert parse_event("stops", dump_event(stopped), "s.yaml") == stopped
 
 
+def test_whose_time_ran_out_confirmed_nothing() -> None:
+    """Also as older records have it, which do not say so."""
+    held = Conversation("timeout", 60, confirmed=False)
+    data = dump_event(Remark(EARLY, ADA, "the time was up", session=held))
+    older = data.replace(b"  confirmed: false\n", b"")
+    assert older != data
+    for record in (data, older):
+        said = parse_event("stops", record, "s.yaml")
+        assert isinstance(said, Remark)
+        assert said.session == held
+
+
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_the_question_of_each_outcome_survives_its_document(outcome: str) -> None:
     """Its options and its schema with it."""
