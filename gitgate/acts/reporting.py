@@ -48,7 +48,8 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
     if gate.opened.session is not None:
         session = session_here(desk, gate)
         name = " ".join(one_line(str(session[key])) for key in ("agent", "id") if session[key])
-        lines.append(f"session: {name}, {'saved' if session['saved'] else 'not saved'}")
+        kept = "saved" if session["saved"] else "not saved" if session["id"] else "no saved conversation"
+        lines.append(f"session: {name}, {kept}")
     if gate.deadline and gate.state == "awaiting":
         lines.append(f"deadline: {gate.deadline} ({gate.opened.on_timeout})")
     if gate.outcome is not None:

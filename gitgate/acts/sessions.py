@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict
 
+from ..agents.agent import NONE
 from ..context import Desk, machine
 from ..context.targets import remote_of
 from ..document import Field, codec, dataclass, replace
@@ -128,7 +129,9 @@ def saved(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
 
 
 class SessionFacts(TypedDict):
-    """What a gate's record does not tell of its conversation, as `render.shapes.gate` takes it."""
+    """What a gate's record does not tell of its conversation, as `render.shapes.gate` takes it. A program that is simply
+    started again has none: no id, and nothing saved.
+    """
 
     session_id: str | None
     saved: bool
@@ -142,7 +145,25 @@ def session_facts(desk: Desk, gates: Sequence[Gate]) -> dict[str, SessionFacts]:
     else:
         found = [*machine.everyone_here(desk)] if any(gate.opened.session for gate in gates) else []
     ids = {one.gate: one.session for one in found if one is not None}
-    return {gate.id: {"session_id": ids.get(gate.id) or None, "saved": gate.id in kept} for gate in gates}
+    facts: dict[str, SessionFacts] = {}
+    for gate in gates:
+        known = ids.get(gate.id, "")
+        none = gate.id in kept and holds_none(desk, gate, known)
+        named = known if not known.startswith(NONE) else ""
+        facts[gate.id] = {"session_id": named or None, "saved": gate.id in kept and not none}
+    return facts
+
+
+def holds_none(desk: Desk, gate: Gate, known: str) -> bool:
+    """Whether what is kept for the gate is no conversation, but what its program is started again by. `known`: its id, if any."""
+    session, oid = gate.opened.session, desk.refs.get(SESSIONS + gate.id)
+    if session is None or session.saved or oid is None or (known and not known.startswith(NONE)):
+        return False
+    try:
+        kept = read_session(desk, oid)
+    except GateError:  # it may be encrypted to others
+        return known.startswith(NONE)
+    return kept.id.startswith(NONE) and not kept.files
 
 
 def is_gone(desk: Desk, gate: str) -> bool:

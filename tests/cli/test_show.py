@@ -195,6 +195,26 @@ def test_an_error_is_broken_between_words(repo: Clone, pty_cli: Callable[..., Te
     assert said[-1] == "  git gate list"
 
 
+@pytest.mark.parametrize("kept", ["local", "push"])
+def test_a_program_that_is_simply_started_again_has_no_conversation(
+    cli: Command, bare: Clone, clone_of: Callable[..., Clone], kept: str
+) -> None:
+    """Nobody named one, and nothing was saved: neither is said to be there, and it is resumed all the same."""
+    ann, bob = clone_of(bare, "ann"), clone_of(bare, "bob")
+    for clone in (ann, bob):
+        clone.git("config", "gitgate.agent.mine.resume", "true")
+        clone.git("config", "gitgate.session", kept)
+    asked = cli.quick("ask", "Which?", "--agent", "mine", "--json", cwd=ann.path, code=0).json
+    gate, wanted = asked["id"], {"agent": "mine", "id": None, "saved": False}
+    assert asked["session"] == wanted
+    assert cli.quick("list", "--json", cwd=ann.path, code=0).json["gates"][0]["session"] == wanted
+    assert "session: mine, no saved conversation" in cli.quick("status", gate, cwd=ann.path, code=0).out
+    bob.git("fetch", "-q", "origin", "+refs/hitl/*:refs/hitl/*")
+    assert cli.quick("show", gate, "--json", cwd=bob.path, code=0).json["session"] == wanted
+    cli.quick("respond", gate, "A", "--no-resume", cwd=ann.path, code=0)
+    assert cli.quick("resume", gate, "--json", cwd=ann.path, code=0).json["gates"][0]["result"] == "resumed"
+
+
 def test_scripts_get_the_sessions_id(cli: Command, repo: Clone, ask: Ask) -> None:
     """Where it was asked it is known, whichever verb tells of the gate; in another clone it is not."""
     repo.git("config", "gitgate.agent.mine.resume", "mine --continue {session}")
