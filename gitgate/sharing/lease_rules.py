@@ -228,8 +228,13 @@ def against_attendance(push: Push, update: Update, gate: Gate, said: Lease) -> s
 
 
 def note_received(push: Push) -> None:
-    """From now on the terms of these leases run."""
+    """From now on the terms of these leases run. What is there now is looked up: whoever pushes may name another value, and then
+    git moves nothing. An old link of a chain would be a sign of life otherwise.
+    """
+    named = {update.ref: update.old for update in push.updates}
     for gate, (oid, after) in push.received.items():
+        if push.here(LEASES + gate) != named[LEASES + gate]:
+            continue
         try:
             found = (oid, read_lease(push.desk, gate, oid))
             sightings(push.desk).note(gate, *position(push.desk, after, found), received=True)

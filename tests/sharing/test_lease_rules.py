@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pytest
 from gitgate import claims
 from gitgate.claims import HeldClaim, claim, claim_outcome, finish, renew
 from gitgate.claims.attending import Attendance, hear
+from gitgate.context import open_desk
 from gitgate.context.machine import boot_id
 from gitgate.errors import Conflict, PushRefused
 from gitgate.exchange.syncing import sync
@@ -20,6 +22,8 @@ from gitgate.gates.leases import Sighting, boottime, read_sighting
 from gitgate.model import lease
 from gitgate.model.gate import Claim, Gate, Outcome
 from gitgate.model.lease import Lease
+from gitgate.sharing import refusals
+from gitgate.store.git.refs import Update
 from gitgate.store.records import NOBODY, Signature
 from support.resuming import Seat, claimant
 from support.testbed.command import Command
@@ -118,6 +122,31 @@ def test_what_was_revealed_before(ann: Seat, eve: Seat) -> None:
     for said in (replace(third.said, term=1), replace(third.said, beat=9, term=1)):
         words = refused(eve, f"{forge(eve, first, said)}:{LEASES}{first.gate.id}")
         assert "only its holder moves a lease" in words
+
+
+@pytest.mark.parametrize("lie", ["an older one", "none", "what the push brings"])
+def test_a_lie_about_what_was_there_is_no_sign_of_life(ann: Seat, server: Clone, lie: str) -> None:
+    """Git refuses such a move after the hook has looked: it takes the old value from whoever pushes."""
+    held = claim(ann.desk, ann.answer(ann.ask()), claimant("ann"))
+    first = held.lease
+    second = renew(ann.desk, held)
+    third = renew(ann.desk, second)
+    unmoved(server, third, 1000)
+    place = server.path / "gitgate/sightings" / held.gate.id
+    before = read_sighting(place)
+    with contextlib.closing(open_desk(server.path, dict(os.environ))) as desk:
+        old, new = {
+            "an older one": (first, second.lease),
+            "none": (None, third.lease),
+            "what the push brings": (second.lease, third.lease),
+        }[lie]
+        refusals(desk, [Update(old, new, LEASES + held.gate.id)])
+    assert read_sighting(place) == before
+    renew(ann.desk, third)
+    after = read_sighting(place)
+    assert before is not None
+    assert after is not None
+    assert (after.last or 0) > (before.last or 0)
 
 
 def test_its_deletion(ann: Seat, eve: Seat) -> None:
