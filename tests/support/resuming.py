@@ -57,8 +57,12 @@ class Seat:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for desk in self.desks:
-            desk.close()
+        self.close()
+
+    def close(self) -> None:
+        """Nobody sits there any more; whoever asks for a desk gets another one."""
+        while self.desks:
+            self.desks.pop().close()
 
     def ask(self, prompt: str = "Which?", **wishes: bool) -> Gate:
         draft = Draft((Question("answer", prompt, "text"),), agent="scripted", session="session-1")
