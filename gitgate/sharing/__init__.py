@@ -226,7 +226,7 @@ def judge_archive(push: Push, update: Update, month: str) -> str:
 
 
 def judge_folded(push: Push, gate: str, tip: str) -> str:
-    """A gate that goes into the archive: closed, as it is here or goes on from here, by whom the policy lets."""
+    """A gate that goes into the archive: closed, and as it is here; one that was never here is judged as if it came now."""
     known = push.archived.get(gate)
     if known is not None:
         return f"gate {gate} is in the archive of {known.month} already (git gate sync)"
@@ -236,8 +236,9 @@ def judge_folded(push: Push, gate: str, tip: str) -> str:
     if not closed.closed:
         return f"gate {gate} is {closed.state}, not closed: only a closed gate is archived"
     here = push.here(OPEN + gate)
-    if here is not None and all(entry.commit != here for entry in closed.history):
-        return f"gate {gate} has changed since: {tip[:10]} does not have {here[:10]}, which is there now (git gate sync)"
+    if here is not None and here != tip:
+        # One that goes on from there would be archived and stay open, and be answered while it is over.
+        return f"gate {gate} has changed since: {tip[:10]} is not {here[:10]}, which is there now (git gate sync)"
     return push.beyond(closed, here) if push.beyond else ""
 
 
