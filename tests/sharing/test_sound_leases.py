@@ -7,8 +7,8 @@ After each step the server has what an honest order of the honest steps makes: a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -16,19 +16,22 @@ from hypothesis import strategies as st
 
 from gitgate import claims as claiming
 from gitgate.claims import HeldClaim, claim_outcome
+from gitgate.context import Desk
 from gitgate.errors import GateError
 from gitgate.exchange.syncing import sync
 from gitgate.gates.leases import read_sighting
 from gitgate.model import lease as leases
 from gitgate.model.gate import Claim, Gate, Outcome
+from gitgate.model.lease import Lease
 from gitgate.store.git.refs import LEASES, OPEN
 from gitgate.store.records import NOBODY, Signature
 from gitgate.store.remote import RefMove
+from support.knocking import Door, copy_places, examples, lend_objects
 from support.resuming import Seat, claimant
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # real pushes, through the real hook
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]  # real pushes; under HYPOTHESIS_PROFILE=thorough
 
 TERM = 3600
 RUNNERS = ("ann", "bob")
@@ -39,10 +42,9 @@ BY = Signature(NOBODY, 1_800_000_000)
 class World:
     """One answered gate, and what its runners did; `idle`: since when its holder gave no sign of life."""
 
-    server: Clone
-    seats: dict[str, Seat]
+    folder: Path
     mallory: Seat
-    gate: Gate = field(init=False)
+    gate: Gate
     held: dict[str, HeldClaim] = field(default_factory=dict)
     """What each runner believes to hold; nobody tells them that they lost it."""
     holder: str = ""
@@ -51,12 +53,15 @@ class World:
     claims: int = 0
     known: list[tuple[str, str]] = field(default_factory=list)
     """Every lease that was ever there, with the record's tip then."""
-    before: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        ann = self.seats["ann"]
-        self.gate = ann.answer(ann.ask(work=False))
-        self.before = self.refs()
+        self.mallory.close()  # who looks at this world from now on
+        self.server = Clone(self.folder / "server.git")
+        self.seats = {name: Seat(Clone(self.folder / name)) for name in RUNNERS}
+        self.door = Door(self.server)
+        everywhere = [self.server, *(seat.clone for seat in self.seats.values())]
+        for seat in (self.mallory, *self.seats.values()):
+            lend_objects(seat.clone, [one for one in everywhere if one != seat.clone])
 
     @property
     def record(self) -> str:
@@ -66,20 +71,31 @@ class World:
     def lease(self) -> str:
         return LEASES + self.gate.id
 
-    def refs(self) -> dict[str, str]:
-        return {ref: oid for ref, oid in self.server.refs("refs/hitl").items() if ref.endswith(self.gate.id)}
+    @property
+    def desk(self) -> Desk:
+        """Mallory's."""
+        if not self.mallory.desks:
+            self.mallory.desk.work_in_bulk()
+        return self.mallory.desks[-1]
 
-    def load(self, seat: Seat) -> Gate:
-        """All that is there, as this clone sees it."""
-        seat.clone.git("fetch", "-q", "origin", "+refs/hitl/*:refs/seen/*")
-        return seat.desk.records.load(self.gate.id, self.refs()[self.record])
+    def rest(self) -> None:
+        """Nobody sits at a desk for longer than a step."""
+        for seat in (self.mallory, *self.seats.values()):
+            seat.close()
+
+    def refs(self) -> dict[str, str]:
+        return {ref: oid for ref, oid in self.door.refs().items() if ref.endswith(self.gate.id)}
+
+    def load(self, desk: Desk) -> Gate:
+        """As it is there now."""
+        return desk.records.load(self.gate.id, self.refs()[self.record])
 
     # runners
 
     def claim(self, who: str) -> None:
         """By somebody who is sure that it is free; the server knows better."""
         seat = self.seats[who]
-        gate, refs = self.load(seat), self.refs()
+        gate, refs = self.load(seat.desk), self.refs()
         if gate.state not in ("answered", "resuming", "failed"):
             return
         free = self.state in ("answered", "failed") or self.idle >= TERM
@@ -112,7 +128,7 @@ class World:
         if held is None:
             return
         seat = self.seats[who]
-        gate, refs = self.load(seat), self.refs()
+        gate, refs = self.load(seat.desk), self.refs()
         said = replace(claim_outcome(seat.desk, held, result), reveal=claiming.next_link(held))
         try:
             after = seat.desk.records.write_event(gate, "outcome", said, BY)
@@ -127,6 +143,11 @@ class World:
         if taken:
             self.holder, self.state = "", {"released": "answered"}.get(result, result)
 
+    def let_go(self, result: str) -> None:
+        """By whoever holds it."""
+        if self.holder:
+            self.finish(self.holder, result)
+
     def pass_by(self, seconds: float) -> None:
         """So long nothing reaches the server."""
         place = self.server.path / "gitgate/sightings" / self.gate.id
@@ -135,87 +156,144 @@ class World:
             place.write_text(replace(seen, last=seen.last - seconds).dump())
         self.idle += seconds
 
+    def take_over(self, who: str) -> None:
+        """After the holder, if any, gave no sign of life for long enough."""
+        self.pass_by(TERM + 60)
+        self.claim(who)
+
     def push(self, seat: Seat, moves: list[RefMove]) -> bool:
         """All of it or nothing, whatever is there now."""
-        before = self.refs()
-        specs = [f"{move.new or ''}:{move.ref}" for move in moves if move.new or before.get(move.ref)]
-        seat.clone.git("push", "-q", "-f", "--atomic", "origin", *specs, check=False)
-        after = self.refs()
-        return after != before and all(after.get(move.ref) == move.new for move in moves)
+        return self.door.push(seat.clone, {move.ref: move.new for move in moves})
 
-    # somebody else
+    # somebody else, who knows all that was ever pushed
 
-    def attack(self, *specs: str) -> None:
+    def attack(self, *moves: tuple[str, str | None], by: Clone | None = None) -> None:
         """Nothing of it is taken."""
-        before = self.refs()
-        self.mallory.clone.git("push", "-q", "-f", "--atomic", "origin", *specs, check=False)
-        assert self.refs() == before, f"a stranger moved {specs}"
+        taken = self.door.push(by or self.mallory.clone, dict(moves))
+        assert not taken, f"a stranger moved {moves}"
 
-    def move_expiry(self, how: str) -> None:
-        """The lease as it is, with another end, beat, or next link."""
-        lease = self.refs().get(self.lease)
-        self.load(self.mallory)
-        if lease is None or not self.holder:
+    @property
+    def holding(self) -> HeldClaim | None:
+        return self.held.get(self.holder)
+
+    @property
+    def other(self) -> HeldClaim | None:
+        """What somebody held who has lost it, or given it up."""
+        return next((held for who, held in self.held.items() if who != self.holder), None)
+
+    def write_lease(self, said: Lease, *above: str) -> str:
+        tree = self.desk.records.commit(above[0]).tree
+        return self.desk.records.write_commit(tree, above, BY, leases.lease_message(said))
+
+    def move(self, _: int, how: str) -> None:
+        """The lease as it is, with another end, beat, or link, on the claim that counts."""
+        held = self.holding
+        if held is None:
             return
-        desk, held = self.mallory.desk, self.held[self.holder]
-        said = held.said
+        said, told = held.said, held.said.reveal
+        after, other, own = replace(said, beat=said.beat + 1), self.other, "11" * 32
         made_up = {
-            "the past": replace(said, term=1, expires="2000-01-01T00:00:00Z"),
+            "the past": replace(said, expires="2000-01-01T00:00:00Z"),
+            "a next beat in the past": replace(after, term=1, expires="2000-01-01T00:00:00Z"),
             "another term": replace(said, term=1),
-            "the next beat": replace(said, beat=said.beat + 1),
+            "the next beat": after,
+            "a reveal": replace(after, reveal="ab" * 32),
+            "no reveal": replace(after, reveal=""),
+            "the nonce": replace(after, reveal=(said.nonce * 6)[:64]),
+            "the claim's anchor": replace(after, reveal=told or leases.end_of(held.seed)),
             "a far beat": replace(said, beat=said.beat + 7, reveal=leases.end_of("00" * 32)),
-            "a chain of its own": replace(said, beat=said.beat + 1, anchor=leases.end_of("11" * 32)),
-            "over": replace(said, beat=said.beat + 1, term=0, reveal=said.reveal),
+            "a chain of its own": replace(
+                after, reveal=leases.value_of(own, 1), anchor=leases.end_of(leases.next_seed(own))
+            ),
+            "somebody else's chain": replace(after, reveal=claiming.next_link(other) if other else told),
+            "begun anew": replace(said, beat=0, reveal="", anchor=""),
+            "begun anew with a chain": replace(said, beat=0, reveal="", anchor=leases.end_of(own)),
+            "over": replace(after, term=0),
+            "over with a reveal": replace(after, term=0, reveal="cd" * 32),
         }[how]
-        _, oid = claiming.write_lease(desk, made_up, held.claim, held.chain)
-        self.attack(f"{oid}:{self.lease}")
+        self.attack((self.lease, self.write_lease(made_up, held.claim)))
+        self.attack((self.lease, self.write_lease(made_up, held.claim, held.lease)))
+
+    def move_elsewhere(self, _: int, how: str) -> None:
+        """A lease that stands on something else than the claim that counts."""
+        gate, other = self.load(self.desk), self.other
+        said = Lease(gate.id, "mallory", "", "n" * 24, 1, 0, "", "2000-01-01T00:00:00Z")
+        above = gate.history[0].commit if how == "the question" else gate.tip
+        if how == "a claim that is over" and other is not None:
+            said, above = (
+                replace(other.said, beat=other.said.beat + 1, reveal=claiming.next_link(other)),
+                other.claim,
+            )
+        if self.holding is None or above != self.holding.claim:
+            self.attack((self.lease, self.write_lease(said, above)))
 
     def replay(self, which: int) -> None:
         """A lease that was there before, alone or with the record as it was then."""
         older = [pair for pair in self.known if pair[0] != self.refs().get(self.lease)]
         if older:
             lease, tip = older[which % len(older)]
-            self.load(self.mallory)
-            self.mallory.clone.git("fetch", "-q", str(self.server.path), lease, tip, check=False)
-            self.attack(f"{lease}:{self.lease}")
-            self.attack(f"{lease}:{self.lease}", f"{tip}:{self.record}")
+            self.attack((self.lease, lease))
+            self.attack((self.lease, lease), (self.record, tip))
 
-    def end_it(self, result: str, reveal: str) -> None:
+    def end_it(self, which: int, reveal: str) -> None:
         """An outcome in the holder's place, with a link that was told already, or made up; with and without the lease."""
-        gate = self.load(self.mallory)
-        if gate.claim is None or gate.state != "resuming":
+        gate, held, other = self.load(self.desk), self.holding, self.other
+        if held is None:
             return
-        desk, held = self.mallory.desk, self.held[self.holder]
-        words = {"": "", "told": held.said.reveal, "made up": "ab" * 32, "nonce": (held.said.nonce * 3)[:64]}
-        said = Outcome(desk.now, gate.claim.commit, result, reveal=words[reveal])
-        tip = desk.records.write_event(gate, "outcome", said, BY).tip
-        self.attack(f"{tip}:{self.record}")
-        self.attack(f"{tip}:{self.record}", f":{self.lease}")
+        words = {
+            "none": "",
+            "told": held.said.reveal,
+            "the claim's anchor": leases.end_of(held.seed),
+            "made up": "ab" * 32,
+            "nonce": (held.said.nonce * 6)[:64],
+            "somebody else's": claiming.next_link(other) if other else "",
+        }
+        result = ("released", "resumed", "failed")[which % 3]
+        said = Outcome(self.desk.now, held.claim, result, reveal=words[reveal])
+        tip = self.desk.records.write_event(gate, "outcome", said, BY).tip
+        self.attack((self.record, tip))
+        self.attack((self.record, tip), (self.lease, None))
 
-    def delete(self) -> None:
+    def delete(self, _: int) -> None:
         if self.lease in self.refs():
-            self.attack(f":{self.lease}")
+            self.attack((self.lease, None))
 
-    def claim_badly(self, how: str) -> None:
-        """A claim without its lease, with another's, or of somebody who names the holder's own chain."""
-        gate = self.load(self.mallory)
+    def claim_badly(self, _: int, how: str) -> None:
+        """A claim without its lease, with another's, too early, or of somebody who names the holder's own chain."""
+        gate, held = self.load(self.desk), self.holding
         if not (gate.state == "resuming" or gate.actionable):
             return
-        desk = self.mallory.desk
-        held, moves = claiming.compose_claim(
+        desk = self.desk
+        mine, moves = claiming.compose_claim(
             desk, gate, claimant("mallory", term=TERM), ("origin", gate.tip), None
         )
         claim, lease = str(moves[0].new), str(moves[1].new)
         if how == "alone":
-            self.attack(f"{claim}:{self.record}")
+            self.attack((self.record, claim))
         elif how == "lease alone":
-            self.attack(f"{lease}:{self.lease}")
-        elif gate.claim is not None and isinstance(gate.claim.event, Claim):
-            event = replace(gate.claim.event, at=desk.now)
-            stolen = desk.records.write_event(gate, "claimed", event, BY).tip
-            _, oid = claiming.write_lease(desk, replace(held.said, nonce=event.nonce), stolen)
-            if self.idle < TERM:
-                self.attack(f"{stolen}:{self.record}", f"{oid}:{self.lease}")
+            self.attack((self.lease, lease))
+        elif how == "with a strange lease":
+            begun = replace(mine.said, anchor=leases.end_of("22" * 32))
+            for said in (
+                begun,
+                replace(mine.said, beat=3, reveal="ab" * 32),
+                replace(mine.said, gate="2" * 10),
+            ):
+                self.attack((self.record, claim), (self.lease, self.write_lease(said, claim)))
+            self.attack((self.record, claim), (self.lease, self.write_lease(mine.said, gate.tip)))
+        elif held is not None and self.idle < TERM:
+            self.claim_early(gate, held, how, (claim, lease))
+
+    def claim_early(self, gate: Gate, held: HeldClaim, how: str, own: tuple[str, str]) -> None:
+        """While the holder is alive."""
+        desk, event = self.desk, held.gate.claim.event if held.gate.claim else None
+        if how == "early":
+            self.attack((self.record, own[0]), (self.lease, own[1]))
+            self.attack((self.record, own[0]), (self.lease, None))
+        elif isinstance(event, Claim):
+            stolen = desk.records.write_event(gate, "claimed", replace(event, at=desk.now), BY).tip
+            lease = self.write_lease(replace(held.said, beat=0, reveal="", anchor=""), stolen)
+            self.attack((self.record, stolen), (self.lease, lease))
 
     # what holds
 
@@ -237,97 +315,115 @@ class World:
 
 
 @pytest.fixture
-def worlds(bare: Clone, clone_of: Callable[..., Clone], cli: Command) -> Iterator[Callable[[], World]]:
-    """A new gate each time, on one server."""
+def worlds(
+    bare: Clone, clone_of: Callable[..., Clone], cli: Command, tmp_path: Path
+) -> Iterator[Callable[[], World]]:
+    """Each begins as the first one did."""
     cli.quick("init", "--server", "--no-resume", cwd=bare.path, code=0)
-    bare.git("config", "uploadpack.allowAnySHA1InWant", "true")
-    with ExitStack() as open_seats:
-        seats = {name: open_seats.enter_context(Seat(clone_of(bare, name))) for name in (*RUNNERS, "mallory")}
-        mallory = seats.pop("mallory")
-        yield lambda: World(bare, seats, mallory)
+    (bare.path / "hooks/post-receive").unlink()  # Nothing is resumed: no push need start it.
+    places = [bare, *(clone_of(bare, name) for name in RUNNERS)]
+    with Seat(places[1]) as ann:
+        gate = ann.answer(ann.ask(work=False))
+    for place in places:
+        place.git("gc", "-q", "--prune=now")
+    lived: list[World] = []
+    with Seat(clone_of(bare, "mallory")) as mallory:
+
+        def world() -> World:
+            folder = copy_places(places, tmp_path / "worlds" / str(len(lived)))
+            lived.append(World(folder, mallory, gate))
+            return lived[-1]
+
+        yield world
+        for each in lived:
+            each.rest()
 
 
-Step = Callable[[World], object]
+# What is done, as words, so that a history that fails can be read: the method, and what it is given.
+Step = tuple[str | float, ...]
 WHO = st.sampled_from(RUNNERS)
-CLAIMS = st.builds(lambda p: lambda w: w.claim(p), WHO)
-RENEWALS = st.builds(lambda p: lambda w: w.renew(p), WHO)
-ENDS = st.builds(
-    lambda p, r: lambda w: w.finish(p, r), WHO, st.sampled_from(["released", "failed", "released"])
+HONEST = st.one_of(
+    st.builds(lambda who: ("renew", who), WHO),
+    st.builds(lambda who: ("claim", who), WHO),
+    st.builds(lambda how, who: (how, who), st.sampled_from(["take_over", "renew"]), WHO),
+    st.just(("pass_by", TERM / 2)),
+    st.builds(lambda how: ("let_go", how), st.sampled_from(["released", "failed"])),
+    st.builds(lambda who, how: ("finish", who, how), WHO, st.sampled_from(["released", "failed"])),
 )
-OVER = st.builds(lambda p: lambda w: w.finish(p, "resumed"), WHO)
-TIME = st.builds(lambda s: lambda w: w.pass_by(s), st.sampled_from([TERM / 2, TERM + 60]))
-HOSTILE = st.one_of(
-    st.builds(
-        lambda h: lambda w: w.move_expiry(h),
-        st.sampled_from(
-            ["the past", "another term", "the next beat", "a far beat", "a chain of its own", "over"]
-        ),
+# Each of them is tried twice in every history, in any order.
+HOSTILE: list[Step] = [
+    *(("move", how) for how in ("the past", "a next beat in the past", "another term", "the next beat")),
+    *(("move", how) for how in ("a reveal", "no reveal", "the nonce", "the claim's anchor", "a far beat")),
+    *(("move", how) for how in ("a chain of its own", "somebody else's chain", "over", "over with a reveal")),
+    *(("move", how) for how in ("begun anew", "begun anew with a chain")),
+    *(("move_elsewhere", how) for how in ("the question", "the tip", "a claim that is over")),
+    ("replay",),
+    *(
+        ("end_it", reveal)
+        for reveal in ("none", "told", "the claim's anchor", "made up", "nonce", "somebody else's")
     ),
-    st.builds(lambda n: lambda w: w.replay(n), st.integers(0, 5)),
-    st.builds(
-        lambda r, v: lambda w: w.end_it(r, v),
-        st.sampled_from(["released", "resumed", "failed"]),
-        st.sampled_from(["", "told", "made up", "nonce"]),
-    ),
-    st.builds(lambda h: lambda w: w.claim_badly(h), st.sampled_from(["alone", "lease alone", "stolen"])),
-    st.just(World.delete),
-)
-STEPS = st.lists(
-    st.one_of(CLAIMS, CLAIMS, RENEWALS, RENEWALS, ENDS, OVER, TIME, HOSTILE, HOSTILE, HOSTILE),
-    min_size=8,
-    max_size=16,
-)
+    ("delete",),
+    *(("claim_badly", how) for how in ("alone", "lease alone", "with a strange lease", "early", "stolen")),
+]
 
 
-@settings(max_examples=5, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-@given(steps=STEPS)
-def test_a_server_has_one_holder_at_a_time(worlds: Callable[[], World], steps: list[Step]) -> None:
+def do(world: World, step: Step) -> None:
+    name, *words = step
+    getattr(world, str(name))(*words)
+
+
+@settings(max_examples=examples(5), phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(
+    honest=st.lists(HONEST, min_size=7, max_size=12),
+    over=st.booleans(),
+    hostile=st.permutations([*HOSTILE, *HOSTILE]),
+)
+def test_a_server_has_one_holder_at_a_time(
+    worlds: Callable[[], World], honest: list[Step], over: bool, hostile: list[Step]
+) -> None:
     """Who claims what is held is refused, who holds it renews it, and nobody else's word moves it."""
     world = worlds()
-    for step in [lambda w: w.claim("ann"), *steps]:
-        step(world)
+    ends: list[Step] = [("finish", who, "resumed") for who in RUNNERS] if over else []
+    steps: list[Step] = [("pass_by", 0), ("claim", "ann"), *honest, *ends]
+    attacks = list(enumerate(hostile))
+    for number, step in enumerate(steps):
+        do(world, step)
         world.check()
+        for which, (attack, *how) in attacks[number :: len(steps)]:
+            do(world, (attack, which, *how))
+        world.check()
+        world.rest()
 
 
 def test_a_course_in_which_all_of_it_happens(worlds: Callable[[], World]) -> None:
     """A takeover after a lapse, the first runner's return, attacks at each point: what a random course may leave out."""
     world = worlds()
-
-    def hostile() -> None:
-        for how in ("the past", "another term", "the next beat", "a far beat", "a chain of its own", "over"):
-            world.move_expiry(how)
-        for which in range(len(world.known)):
-            world.replay(which)
-        for reveal in ("", "told", "made up", "nonce"):
-            world.end_it("released", reveal)
-        for how in ("alone", "lease alone", "stolen"):
-            world.claim_badly(how)
-        world.delete()
-        world.check()
-
     course: list[Step] = [
-        lambda w: w.claim("ann"),
-        lambda w: w.renew("ann"),
-        lambda w: w.claim("bob"),
-        lambda w: w.pass_by(TERM / 2),
-        lambda w: w.renew("ann"),
-        lambda w: w.pass_by(TERM / 2),
-        lambda w: w.claim("bob"),
-        lambda w: w.pass_by(TERM),
-        lambda w: w.claim("bob"),
-        lambda w: w.renew("ann"),
-        lambda w: w.finish("ann", "resumed"),
-        lambda w: w.renew("bob"),
-        lambda w: w.finish("bob", "released"),
-        lambda w: w.renew("bob"),
-        lambda w: w.claim("ann"),
-        lambda w: w.finish("bob", "resumed"),
-        lambda w: w.finish("ann", "resumed"),
+        ("claim", "ann"),
+        ("renew", "ann"),
+        ("claim", "bob"),
+        ("pass_by", TERM / 2),
+        ("renew", "ann"),
+        ("pass_by", TERM / 2),
+        ("claim", "bob"),
+        ("pass_by", TERM),
+        ("claim", "bob"),
+        ("renew", "ann"),
+        ("finish", "ann", "resumed"),
+        ("renew", "bob"),
+        ("finish", "bob", "released"),
+        ("renew", "bob"),
+        ("claim", "ann"),
+        ("finish", "bob", "resumed"),
+        ("finish", "ann", "resumed"),
     ]
     for number, step in enumerate(course):
-        step(world)
+        do(world, step)
         world.check()
-        if number % 3 == 1:
-            hostile()
+        for attack, *how in HOSTILE if number % 3 == 1 else ():
+            do(world, (attack, number, *how))
+        world.check()
+        world.rest()
     assert (world.state, world.claims) == ("resumed", 3)
     sync(world.seats["bob"].desk)
+    world.rest()
