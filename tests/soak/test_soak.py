@@ -3,7 +3,7 @@ stopped and started, and messages are doubled, lost and held back. In the middle
 is looked at throughout, and at the end.
 
 By hand for longer, and with figures: GITGATE_SOAK="gates=500 workers=8 seconds=3000" pytest -m "" -n 0 -s tests/soak
-An hour with two workers: GITGATE_SOAK="gates=1200 workers=3 seconds=3600". With `seed=2` other faults are drawn.
+About an hour with two workers beside the one in peace: GITGATE_SOAK="gates=1500 workers=3 seconds=3600". With `seed=2` other faults are drawn.
 """
 
 from __future__ import annotations
