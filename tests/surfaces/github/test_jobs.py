@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.record import DOUBTFUL
 from support.forges.standin import Fault, Forge
 from support.resuming import Agent
 from support.testbed.command import COMMAND
@@ -400,13 +401,14 @@ def forged_state(team: Team, gate: str, state: str) -> None:
 
 
 def test_a_pushed_state_does_nothing_on_the_page(team: Team, tmp_path: Path) -> None:
-    """Neither a picture nor a name of somebody: what no gate can be is broken."""
+    """Neither a picture nor a name of somebody: there stands what the record says, with a mark."""
     gate = team.ask("Which?")
     forged_state(team, gate, "** ![x](https://evil.example/x.png) @everyone")
     page = tmp_path / "summary"
     team.cli.quick("github", "sweep", cwd=team.job().path, env={"GITHUB_STEP_SUMMARY": str(page)}, code=0)
-    assert f"- **broken** {gate} " in page.read_text()
+    assert f"- **awaiting** {gate} `{DOUBTFUL} Which?`" in page.read_text()
     assert "evil.example" not in page.read_text()
+    assert "@everyone" not in page.read_text()
 
 
 @pytest.mark.parametrize("trailer", ["resumed", "resumed\nHitl-Closed: yes"])
