@@ -279,7 +279,7 @@ def only_waiting(desk: Desk, what: str) -> tuple[str, str]:
 
 def summaries(desk: Desk) -> Iterator[Summary]:
     """Every open gate. One whose trailers break the rules still appears, as `broken`."""
-    return as_recorded(desk, summaries_told(desk))
+    yield from as_recorded(desk, summaries_told(desk))
 
 
 def summaries_told(desk: Desk) -> Iterator[Summary]:
@@ -289,11 +289,13 @@ def summaries_told(desk: Desk) -> Iterator[Summary]:
         yield from read_summaries(run, tips.mark, OPEN)
 
 
-def as_recorded(desk: Desk, told: Iterable[Summary]) -> Iterator[Summary]:
+def as_recorded(desk: Desk, told: Iterable[Summary]) -> Iterable[Summary]:
     """Of commits that are known to tell something else than their record, what the record says, with a mark."""
     doubted = desk.refs.under(DOUBTED) if desk.refs.may_have(DOUBTED) else {}
-    for one in told:
-        yield one if doubted.get(DOUBTED + one.id) != one.tip else recorded_summary(desk, one)
+    if not doubted:
+        return told
+    lies = {(ref.removeprefix(DOUBTED), tip) for ref, tip in doubted.items()}
+    return (recorded_summary(desk, one) if (one.id, one.tip) in lies else one for one in told)
 
 
 def recorded_summary(desk: Desk, told: Summary) -> Summary:
