@@ -14,13 +14,7 @@ from .. import config, text
 from ..config import Settings
 from ..document import NamedTuple, dataclass, field, replace
 from ..errors import Failure, NotAllowed, Usage
-from ..store.git import (
-    Repository,
-    begin_config,
-    discover,
-    git_at,
-    parse_config,
-)
+from ..store.git import Repository, begin_config, discover, git_at, parse_config
 from ..store.git.refs import Refs
 
 if TYPE_CHECKING:

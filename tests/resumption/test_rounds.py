@@ -226,11 +226,10 @@ class Scene:
         # its own that the agent worked on: with that commit, and nothing else on it. One that was killed after it had made the working
         # tree, and before it had noted that, leaves the branch as it began: the next one cannot tell whether work is in that tree.
         until(lambda: self.kind == "worker" or not runners(self.runs_in.path))
+        fits = [made, made[1:]] if names.count("claimed") > self.agent.starts.count(gate) else [made]
         left = {oid for ref, oid in self.server.refs("refs/heads").items() if gate in ref}
         for oid in left:
-            assert self.server.git("log", "--format=%s", oid).splitlines() in (made, made[1:]), self.story(
-                gate
-            )
+            assert self.server.git("log", "--format=%s", oid).splitlines() in fits, self.story(gate)
 
     def finished(self, gate: str) -> int:
         """How often the agent came to its own end, wherever it ran."""
