@@ -9,7 +9,6 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -35,6 +34,7 @@ from ..store.git.refs import OPEN, SESSIONS, WORK
 from ..store.records import NOBODY, Signature
 from ..store.remote import RefMove
 from ..text import one_line
+from ..text.digests import sha256
 from .askers import (
     RUN,
     STEP,
@@ -45,7 +45,6 @@ from .askers import (
     session_of_draft,
     terms_of_step,
 )
-from .sessions import session_digest
 
 if TYPE_CHECKING:
     from ..store.work.snapshot import Snapshot
@@ -220,6 +219,7 @@ def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
 
 def compose(desk: Desk, draft: Draft, wishes: AskWishes, attachments: Mapping[str, bytes]) -> Asked:
     tie_commits(desk)
+    desk.records.objects.begin()
     taken, changed, untracked = snapshot(desk, wishes)
     work = on_its_branch(desk, taken)
     saved = session_of_draft(desk, draft)
@@ -432,6 +432,7 @@ def snapshot(desk: Desk, wishes: AskWishes) -> tuple[Work, int, int]:
 
 def session_named(desk: Desk, saved: SavedSession, tree: str, salt: str) -> Session:
     from ..context.session_proof import content_of, first_key
+    from .sessions import session_digest
 
     digest, content = session_digest(salt, saved.id), content_of(salt, tree)
     return Session(saved.agent, digest, salt, bool(saved.files), content, first_key(desk, salt))

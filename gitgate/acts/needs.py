@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ from ..questions.types import type_of
 from ..store import private_folder
 from ..store.git.refs import OPEN
 from ..text import one_line
+from ..text.digests import sha256
 from ..text.secrets import redact, secret_values
 from . import answering
 from .askers import asks_nobody

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -28,6 +27,7 @@ from ..store.git.refs import SESSIONS
 from ..store.records import NOBODY, Signature
 from ..store.remote import RefMove
 from ..store.work import path_of, printable
+from ..text.digests import sha256
 
 DOCUMENT, SEALED, FILES = "session.yaml", "session.age", "files"
 PLAIN = ("agent", "id", "directory", "place")

@@ -13,7 +13,6 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from textwrap import wrap
 
@@ -23,6 +22,7 @@ from ..model import lease
 from ..model.gate import Answer, Gate, Remark, Session
 from ..store import private_folder
 from ..store.git.objects import Commit
+from ..text.digests import sha256
 from . import Desk
 
 MOST_SAVED = 10_000

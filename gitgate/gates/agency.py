@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -421,6 +420,8 @@ def folder_of_run(desk: Desk, run: str) -> Path:
 
 def note_begun(desk: Desk, run: str, path: str) -> None:
     """This machine's own word that the run began here, and from which file: a journal could name any."""
+    import json
+
     from ..store import private_folder
 
     place = private_folder(folder_of_run(desk, run)) / BEGUN
@@ -443,8 +444,7 @@ def began_here(desk: Desk, run: str) -> bool:
 
 def what_runs_it(desk: Desk) -> dict[str, str]:
     """What else the code depends on: our version, Python's, and the file that names its packages."""
-    from hashlib import sha256
-
+    from ..text.digests import sha256
     from ..version import VERSION
 
     found = {"version": VERSION, "python": sys.version.split()[0]}

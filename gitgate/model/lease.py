@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from hashlib import sha256
 
 from .. import model
 from ..document import dataclass
+from ..text.digests import sha256
 
 LINKS = 512
 """How many renewals one chain is for; the last of them names the end of the next chain."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 
 from ..config import FILE
@@ -15,6 +14,7 @@ from ..model import PRIORITIES
 from ..questions.types import TYPES
 from ..store.git import USUAL
 from ..store.git.objects import Protected, read_protected
+from ..text.digests import sha256
 
 # Who may answer what, as the `policy:` of `.gitgate.yml` says it, read into the values of `terms`.
 #

@@ -40,7 +40,6 @@ from ..model.gate import (
     Tally,
     Value,
 )
-from ..questions.answers import misfit
 from ..questions.file import parse_opened, plain_opened
 
 if TYPE_CHECKING:
@@ -365,6 +364,8 @@ def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
         raise BrokenRecord(f"gate {gate.id}: an answer in its record is for gate {answer.gate}")
     if answer.seen != entry.fork and answer.seen not in entry.saw and answer.seen not in gate.tally.places:
         raise BrokenRecord(f"gate {gate.id}: an answer names a commit as seen that is not in the record")
+    from ..questions.answers import misfit  # late: a question has no answer yet
+
     wrong = misfit(gate.opened, answer)
     if wrong:
         raise BrokenRecord(f"gate {gate.id}: an answer does not fit: {wrong}")

@@ -428,6 +428,16 @@ def test_to_be_told_again_is_to_be_reminded(repo: Clone, cli: Command, word: str
     assert "remind" in refused.err
 
 
+def test_a_letter_is_a_flag_only_where_one_can_stand(repo: Clone, cli: Command) -> None:
+    """Behind an option it is what that is given, and behind `--` it is a word."""
+    gate = cli.quick("ask", "Which?", "-o", "-q", "-o", "Left", "-q", cwd=repo.path, code=0).out.strip()
+    shown = cli.quick("show", gate, "--json", cwd=repo.path, code=0).json
+    assert [option["label"] for option in shown["questions"][0]["options"]] == ["-q", "Left"]
+    gate = cli.quick("ask", "-q", "--", "-q", cwd=repo.path, code=0).out.strip()
+    assert cli.quick("show", gate, "--json", cwd=repo.path, code=0).json["title"] == "-q"
+    assert "-x" in cli.quick("ask", "Which?", "-qx", cwd=repo.path, code=2).err
+
+
 # What it starts
 
 
@@ -441,7 +451,7 @@ def test_what_a_question_and_an_answer_ask_of_git(
     monkeypatch.chdir(ann.path)
     opening, writing = (
         ("config", "rev-parse"),
-        ("cat-file", "unpack-objects", "update-ref", "push"),
+        ("cat-file", "update-ref", "push"),
     )
     begun: list[str] = []
     real = subprocess.Popen

@@ -1,14 +1,17 @@
-"""Packing: several objects written by one git process are the ones that git would have written one by one."""
+"""Packing: several objects written together, file by file or by one git process, are what git would have written one by one."""
 
 from __future__ import annotations
 
+import os
+import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gitgate.errors import BrokenRecord
+from gitgate.context import open_desk
+from gitgate.errors import BrokenRecord, GitFailed
 from gitgate.store.git.objects import (
     BLOB,
     COMMIT,
@@ -32,9 +35,25 @@ def clone(request: pytest.FixtureRequest, person: object, tmp_path: Path) -> Clo
     return Clone(tmp_path / "new")
 
 
-@pytest.fixture
-def objects(clone: Clone) -> PlumbingObjects:
-    return PlumbingObjects(clone.repository.git, None, len(clone.repository.zero) // 2)
+@pytest.fixture(params=["files", "git"])
+def objects(request: pytest.FixtureRequest, clone: Clone) -> PlumbingObjects:
+    repo = clone.repository
+    folder = repo.common_dir / "objects" if request.param == "files" else None
+    return PlumbingObjects(repo.git, None, len(repo.zero) // 2, folder=folder)
+
+
+def configured(clone: Clone, *settings: str) -> PlumbingObjects:
+    """What a verb's desk has in a clone with these settings."""
+    for setting in settings:
+        clone.git("config", *setting.split("="))
+    desk = open_desk(clone.path, os.environ)
+    found = desk.records.objects
+    assert isinstance(found, PlumbingObjects)
+    return found
+
+
+def loose(clone: Clone, oid: str) -> Path:
+    return clone.path / ".git" / "objects" / oid[:2] / oid[2:]
 
 
 def test_all_kinds_arrive(clone: Clone, objects: PlumbingObjects) -> None:
@@ -77,6 +96,58 @@ def test_flushed_is_there_for_git(clone: Clone, objects: PlumbingObjects) -> Non
         objects.flush()
         assert clone.git("cat-file", "-p", oid) == "words"
         objects.flush()
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_a_file_is_as_git_makes_it(repo: Clone, umask: int) -> None:
+    """Its bytes, its mode and its folder's, whatever the umask; what is there already is no trouble, and nothing else is left."""
+    store = configured(repo)
+    assert store.folder is not None
+    before = os.umask(umask)
+    try:
+        with store.together():
+            ours = store.write(BLOB, b"ours")
+        with store.together():
+            store.write(BLOB, b"ours")
+        gits = repo.git("hash-object", "-w", "--stdin", input=b"git's")
+    finally:
+        os.umask(before)
+    store.close()
+    places = [loose(repo, oid) for oid in (ours, gits)]
+    for kept in zip(*([one, one.parent] for one in places), strict=True):
+        assert len({one.stat().st_mode for one in kept}) == 1
+    assert zlib.decompress(places[0].read_bytes()) == b"blob 4\0ours"
+    assert [one.name for one in places[0].parent.iterdir()] == [places[0].name]
+
+
+@pytest.mark.parametrize(
+    "setting", ["core.sharedRepository=group", "core.fsync=all", "core.fsyncObjectFiles=true"]
+)
+def test_git_writes_where_it_was_told_how(repo: Clone, setting: str) -> None:
+    """Modes for others, and what is to be on the disk before git goes on, are git's to see to."""
+    store = configured(repo, setting)
+    assert store.folder is None
+    with store.together():
+        oid = store.write(BLOB, b"words")
+    store.close()
+    assert repo.git("cat-file", "-p", oid) == "words"
+    assert bool(loose(repo, oid).stat().st_mode & 0o040) or "shared" not in setting
+
+
+def test_git_says_why_a_file_cannot_be_written(repo: Clone) -> None:
+    """Something else stands where the object's folder would be; nothing of the attempt is left."""
+    store = configured(repo)
+    oid = object_id(BLOB, b"words", 20)
+    loose(repo, oid).parent.write_text("no folder", "utf-8")
+
+    def fail() -> None:
+        with store.together():
+            store.write(BLOB, b"words")
+
+    with pytest.raises(GitFailed, match="unpack-objects"):
+        fail()
+    store.close()
+    assert list((repo.path / ".git" / "objects").glob("**/tmp_obj*")) == []
 
 
 def test_a_tip_is_the_ref_and_its_commit_is_known(repo: Clone) -> None:

@@ -12,13 +12,13 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
-from hashlib import sha1, sha256
 from pathlib import Path
 from typing import IO, Protocol
 
 from ...document import NamedTuple, dataclass
 from ...errors import BrokenRecord, Failure
-from .. import read_sharing
+from ...text.digests import sha1, sha256
+from .. import own_object_folder, read_sharing, write_object
 from . import Git, Piped, Repository, TimedReader
 
 NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
@@ -165,6 +165,9 @@ class NamedObject(NamedTuple):
 class Objects(Protocol):
     """What a store of objects does. `read` raises BrokenRecord for an object that is not there or is too large."""
 
+    def begin(self) -> None:
+        """Something is asked soon: what answers may start meanwhile."""
+
     def read(self, oid: str) -> tuple[str, bytes]: ...
 
     def find(self, names: Sequence[str]) -> list[NamedObject | None]:
@@ -193,7 +196,7 @@ class PlumbingObjects:
     """Objects through `git cat-file --batch`, `git hash-object` and `git unpack-objects`: nothing to import.
 
     `reader` is a `cat-file` that was begun ahead; `width` is the length of a binary object id. Where much is read after
-    all, `library` is what reads the rest.
+    all, `library` is what reads the rest. What is written together goes into `folder` file by file, where there is one.
     """
 
     def __init__(
@@ -202,8 +205,10 @@ class PlumbingObjects:
         reader: Piped | None = None,
         width: int = 20,
         library: Callable[[], Objects | None] = lambda: None,
+        folder: Path | None = None,
     ) -> None:
         self.git = git
+        self.folder = folder
         self.asked = 0
         self.library = library
         self.second: Objects | None = None
@@ -214,6 +219,9 @@ class PlumbingObjects:
         self.known: dict[str, tuple[str, bytes]] = {}
         self.held: dict[str, tuple[str, bytes]] = {}
         self.held_bytes = 0
+
+    def begin(self) -> None:
+        self.pipes()
 
     def read(self, oid: str) -> tuple[str, bytes]:
         if oid in self.held:
@@ -322,7 +330,7 @@ class PlumbingObjects:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """By one process instead of one for each; within another such block, with all of that."""
+        """By no process, or one, instead of one for each; within another such block, with all of that."""
         if self.waiting is not None:
             yield
             return
@@ -335,9 +343,21 @@ class PlumbingObjects:
 
     def flush(self) -> None:
         if self.waiting:
-            pack = pack_of(self.waiting.values(), self.width)
-            self.git.run("unpack-objects", "-q", input=pack)
+            if not self.written_here(self.waiting):
+                pack = pack_of(self.waiting.values(), self.width)
+                self.git.run("unpack-objects", "-q", input=pack)
             self.waiting.clear()
+
+    def written_here(self, objects: Mapping[str, tuple[str, bytes]]) -> bool:
+        """Whether all are there now. Where a file cannot be written git is to say why: it has the words for it."""
+        if self.folder is None:
+            return False
+        try:
+            for oid, (kind, payload) in objects.items():
+                write_object(self.folder, oid, f"{kind} {len(payload)}\0".encode() + payload)
+        except OSError:
+            return False
+        return True
 
     def pipes(self) -> tuple[IO[bytes], TimedReader]:
         if self.reader is None:
@@ -391,6 +411,9 @@ class LibraryObjects:
             self.folders.insert(0, str(repo.git_dir / incoming))
         # A size without the object; older releases of pygit2 have no such call.
         self.header: Callable[[str], tuple[int, int]] | None = getattr(self.odb, "read_header", None)
+
+    def begin(self) -> None:
+        return None
 
     def read(self, oid: str) -> tuple[str, bytes]:
         check_oid(oid)
@@ -461,7 +484,8 @@ def open_objects(repo: Repository, *, bulk: bool, reader: Piped | None = None) -
     if found is not None:
         return found
     later = (lambda: None) if bulk else partial(open_library, repo)
-    return PlumbingObjects(repo.git, reader, len(repo.zero) // 2, later)
+    folder = own_object_folder(repo.common_dir, repo.git.env, repo.configured)
+    return PlumbingObjects(repo.git, reader, len(repo.zero) // 2, later, folder)
 
 
 def open_library(repo: Repository) -> LibraryObjects | None:

@@ -6,10 +6,10 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 
 from ...document import NamedTuple
+from ...text.digests import sha256
 from .. import private_folder
 from . import Git, Repository
 

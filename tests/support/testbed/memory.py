@@ -18,6 +18,9 @@ class MemoryObjects:
     def __init__(self) -> None:
         self.known: dict[str, tuple[str, bytes]] = {}
 
+    def begin(self) -> None:
+        return None
+
     def read(self, oid: str) -> tuple[str, bytes]:
         check_oid(oid)
         if oid not in self.known:
