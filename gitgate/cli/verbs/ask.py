@@ -17,6 +17,7 @@ from ...questions.types import TYPES, type_name
 from ..terminal import (
     SAVED,
     Screen,
+    VerbCommand,
     complete_ids,
     is_file,
     read_duration,
@@ -186,7 +187,7 @@ def context_of(argument: str) -> object:
 MOST_LEFT_OUT = 10
 
 
-@click.command("ask")
+@click.command("ask", cls=VerbCommand)
 @click.argument("prompt", required=False)
 @click.option(
     "--type",
@@ -293,7 +294,8 @@ def check_files(flags: Mapping[str, Any]) -> None:
             f"{asked!r} names a file, and no question",
             hint=f'a question file: git gate ask --file {quote(asked)}   its words: git gate ask "$(cat {quote(asked)})"',
         )
-    if is_file(context) or (re.fullmatch(FILE_NAME, context.strip().removeprefix("@")) and context[0] != "@"):
+    named = context[:1] not in ("", "@") and re.fullmatch(FILE_NAME, context.strip().removeprefix("@"))
+    if is_file(context) or named:
         there = "" if is_file(context) else ", and there is no such file"
         raise Usage(
             f"--context: {context!r} names a file, and would be shown as it stands{there}",

@@ -16,7 +16,7 @@ from ...model import STATES, UNSIGNED
 from ...render import due, is_beginning, table
 from ...text import counted
 from .. import DONE, FAILURE
-from ..terminal import Screen, complete_ids, read_duration, verb
+from ..terminal import Screen, VerbCommand, complete_ids, read_duration, verb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MOST_IN_OVERVIEW = 20
 
 
-@click.command("list")
+@click.command("list", cls=VerbCommand)
 @click.option("-v", "--verbose", is_flag=True, help="With title and context.")
 @click.option("--all", "all_", is_flag=True, help="Any state, archived ones too.")
 @click.option(
@@ -459,7 +459,7 @@ def age_shape(known: Freshness | None) -> dict[str, object] | None:
     return {"remote": known.remote, "at": None if known.at is None else format_time(known.at)}
 
 
-@click.command("sync")
+@click.command("sync", cls=VerbCommand)
 @click.argument("remote", required=False)
 @click.option(
     "--put-aside", "aside", metavar="ID", help="Of this gate, put aside what the remote does not take."
@@ -503,7 +503,7 @@ def sync_command(screen: Screen, remote: str | None, aside: str | None) -> int:
     return 1 if done.refused or done.broken or (done.aside and aside is None) else 0
 
 
-@click.command("archive")
+@click.command("archive", cls=VerbCommand)
 @click.option(
     "--older-than", metavar="7d", help="Only gates that closed, and runs that ended, at least so long ago."
 )
@@ -536,7 +536,7 @@ def archive_command(screen: Screen, older_than: str | None) -> int:
     return 1 if done.kept else 0
 
 
-@click.command("verify")
+@click.command("verify", cls=VerbCommand)
 @click.argument("gate_ids", metavar="[ID]...", nargs=-1, shell_complete=complete_ids)
 @click.option(
     "--branch", metavar="B", help="As a check in CI: every gate of this branch is resolved, and holds."

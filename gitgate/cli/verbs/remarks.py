@@ -14,7 +14,16 @@ from ...model import PRIORITIES
 from ...questions.answers import value_words
 from ...questions.types import type_of
 from .. import DONE
-from ..terminal import Screen, gate_argument, refuse_dash, tell_trouble, through_option, verb, where
+from ..terminal import (
+    Screen,
+    VerbCommand,
+    gate_argument,
+    refuse_dash,
+    tell_trouble,
+    through_option,
+    verb,
+    where,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +35,7 @@ if TYPE_CHECKING:
 push_option = click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
 
 
-@click.command("comment")
+@click.command("comment", cls=VerbCommand)
 @gate_argument()
 @click.argument("text")
 @push_option
@@ -47,7 +56,7 @@ def comment_command(screen: Screen, gate_id: str, text: str, push: bool | None) 
     )
 
 
-@click.command("withdraw")
+@click.command("withdraw", cls=VerbCommand)
 @gate_argument()
 @click.option("--reason", required=True, help="Why it is no longer needed.")
 @push_option
@@ -67,7 +76,7 @@ def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | Non
     )
 
 
-@click.command("stop")
+@click.command("stop", cls=VerbCommand)
 @gate_argument()
 @click.option("--reason", required=True, help="Why it ends.")
 @push_option
@@ -93,7 +102,7 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None, v
     return DONE
 
 
-@click.command("edit")
+@click.command("edit", cls=VerbCommand)
 @gate_argument()
 @click.option(
     "--to", multiple=True, metavar="WHO", help="Whom it is for now; repeatable; `anyone` for everybody."
@@ -138,7 +147,7 @@ def edit_command(
     )
 
 
-@click.command("signal")
+@click.command("signal", cls=VerbCommand)
 @gate_argument()
 @click.argument("value", required=False)
 @click.option("--status", metavar="S", help="CONTINUE approves, STOP rejects; others pass through.")
@@ -200,7 +209,7 @@ def tell_remark(screen: Screen, desk: Desk, published: Published, did: str) -> N
     screen.say(f"{did} gate {gate.id}: {where(desk, published)}")
 
 
-@click.command("outcome")
+@click.command("outcome", cls=VerbCommand)
 @click.argument("value", required=False)
 @click.option("--status", metavar="S", help="CONTINUE, STOP, DONE, NEEDS_REVIEW or another word.")
 @click.option("--summary", metavar="TEXT", help="What was decided, or done.")

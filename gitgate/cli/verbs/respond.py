@@ -17,6 +17,7 @@ from ..terminal import (
     SAVED,
     NotYet,
     Screen,
+    VerbCommand,
     complete_ids,
     refuse_dash,
     sharing,
@@ -70,7 +71,7 @@ def answer_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command("respond")
+@click.command("respond", cls=VerbCommand)
 @click.argument("gate_id", metavar="[ID]", required=False, shell_complete=complete_ids)
 @click.argument("answer", required=False, shell_complete=complete_answers)
 @click.option("-m", "--message", "message", metavar="TEXT", help="The answer, when no id is given.")

@@ -12,14 +12,14 @@ import click
 from ...errors import Usage
 from ...model.gate import Gate
 from .. import exit_of_gate
-from ..terminal import Screen, gate_argument, json_line, read_duration, verb
+from ..terminal import Screen, VerbCommand, gate_argument, json_line, read_duration, verb
 
 if TYPE_CHECKING:
     from ...context import Desk
     from ...exchange.syncing import Freshness
 
 
-@click.command("show")
+@click.command("show", cls=VerbCommand)
 @gate_argument(required=False)
 @click.option("--diff", "diff_", is_flag=True, help="With the whole diff of the partial work.")
 @click.option(
@@ -125,7 +125,7 @@ def last_one(screen: Screen, desk: Desk) -> str | None:
     return max(every, key=lambda summary: (summary.at, summary.id)).id
 
 
-@click.command("diff")
+@click.command("diff", cls=VerbCommand)
 @gate_argument(required=False)
 @click.option("--stat", is_flag=True, help="Only how much of which file.")
 @verb
@@ -150,7 +150,7 @@ def diff_command(screen: Screen, gate_id: str | None, stat: bool) -> None:
         screen.say(f"gate {gate.id} has no uncommitted work")
 
 
-@click.command("worktree")
+@click.command("worktree", cls=VerbCommand)
 @gate_argument()
 @click.argument("directory", required=False, type=click.Path(path_type=Path))
 @verb
@@ -188,7 +188,7 @@ def chosen_directory(screen: Screen, desk: Desk, gate: Gate, given: Path | None)
     return beside(desk, gate)
 
 
-@click.command("status")
+@click.command("status", cls=VerbCommand)
 @gate_argument(required=False)
 @verb
 def status_command(screen: Screen, gate_id: str | None) -> None:
@@ -220,7 +220,7 @@ def status_command(screen: Screen, gate_id: str | None) -> None:
     tell_age(screen, desk, known)
 
 
-@click.command("tree")
+@click.command("tree", cls=VerbCommand)
 @gate_argument(required=False)
 @click.option("--all", "all_", is_flag=True, help="Closed gates too.")
 @verb
@@ -272,7 +272,7 @@ def tree_command(screen: Screen, gate_id: str | None, all_: bool) -> None:
         screen.say("no gates" if all_ else "no gates; closed ones too: git gate tree --all")
 
 
-@click.command("log")
+@click.command("log", cls=VerbCommand)
 @gate_argument(required=False)
 @click.option("-n", "most", type=click.IntRange(1), help="At most so many events.")
 @verb
@@ -304,7 +304,7 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
         screen.say(f"no gate was ever opened here{more}")
 
 
-@click.command("watch")
+@click.command("watch", cls=VerbCommand)
 @gate_argument(required=False)
 @click.option("--for", "for_", metavar="30m", help="Stop after so long.")
 @click.option(
@@ -345,7 +345,7 @@ def watch_command(screen: Screen, gate_id: str | None, for_: str | None, continu
             click.echo(trail_line(event, screen.width, color=screen.colored))
 
 
-@click.command("wait")
+@click.command("wait", cls=VerbCommand)
 @gate_argument()
 @click.option("--for", "for_", metavar="30m", help="How long at most; then exit 8, and the gate still waits.")
 @verb
@@ -364,7 +364,7 @@ def wait_command(screen: Screen, gate_id: str, for_: str | None) -> int:
     return wait_for(screen, desk, find_anywhere(find_gate, desk, gate_id).gate, for_)
 
 
-@click.command("check")
+@click.command("check", cls=VerbCommand)
 @gate_argument()
 @verb
 def check_command(screen: Screen, gate_id: str) -> int:

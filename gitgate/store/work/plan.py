@@ -151,7 +151,7 @@ def _unmerged(record: bytes) -> Unmerged:
 
 def _unreadable(err: str) -> list[str]:
     """The directories that git could not open; it says so, and goes on as if they were empty."""
-    names = re.findall(r"could not open directory '(.+)': ", err)
+    names = re.findall(r"could not open directory '(.+)': ", err) if err else []
     return [printable(name.encode("utf-8", "surrogateescape")) for name in names]
 
 
