@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from gitgate.context import open_desk
 from gitgate.errors import PushRefused, RemoteUnreachable
 from gitgate.store.git import Repository
 from gitgate.store.remote import RefFate, RefMove
@@ -71,6 +74,34 @@ def test_records_alone_need_one_push(near: Place) -> None:
     said = reasons(push_gates(near.ann.repository, "origin", [opening(near.ann, n) for n in range(4)]))
     assert said == ["stale", "ok", "ok", "ok"]
     assert (near.server.path / "batches").read_text(encoding="utf-8").split() == ["1", "3"]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_what_git_notes_by_itself_is_not_noted_again(
+    near: Place, monkeypatch: pytest.MonkeyPatch, *, told: bool
+) -> None:
+    """Many at once, in a clone whose remote has our refspec or has none: either way it is known what the remote has."""
+    if told:
+        near.ann.git("config", "--add", "remote.origin.fetch", "+refs/hitl/open/*:refs/gitgate/origin/open/*")
+    desk = open_desk(near.ann.path, os.environ)
+    moves = [move for n in range(MOST_REFS) for move in with_work(near.ann, n)]
+    noted: list[str] = []
+    real = pushing.note_pushed
+
+    def note(repo: Repository, remote: str, left: Sequence[RefMove], known: Mapping[str, str]) -> None:
+        noted.extend(move.ref for move in left)
+        real(repo, remote, left, known)
+
+    monkeypatch.setattr(pushing, "note_pushed", note)
+    assert set(reasons(push_gates(desk.repo, "origin", moves))) == {"ok"}
+    assert [ref for ref in noted if ref.startswith(OPEN)] == [
+        move.ref for move in moves if move.ref.startswith(OPEN) and not told
+    ]
+    there = {
+        ref.replace("refs/gitgate/origin", "refs/hitl"): oid
+        for ref, oid in near.ann.refs("refs/gitgate").items()
+    }
+    assert there == near.server.refs("refs/hitl")
 
 
 def seen(server: Clone) -> list[str]:

@@ -90,7 +90,7 @@ def push(
         return []
     place = read_remote(repo, remote)
     sender = Sender(repo, place, atomic=atomic, timeout=timeout, progress=progress, prompts=prompts)
-    known = {} if sender.noted_by_git(moves) else tracked(repo, remote, moves)
+    known = {} if sender.noted_by_git(moves) else tracked(repo, remote, sender.left_to_note(moves))
     fates: dict[str, RefFate] = {}
     for batch in [moves] if divided else for_remote(repo, remote, moves):
         try:
@@ -101,7 +101,7 @@ def push(
             break
         fates |= {fate.ref: fate for fate in told}
         if not sender.noted_by_git(batch):
-            note_pushed(repo, remote, [move for move in batch if fates[move.ref].ok], known)
+            note_pushed(repo, remote, sender.left_to_note(m for m in batch if fates[m.ref].ok), known)
     return [fates.get(move.ref, RefFate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
 
 
@@ -164,6 +164,13 @@ class Sender:
         """
         name = self.remote.name
         return len(batch) <= MOST_REFS and self.remote.targets == (name,) and not looks_like_address(name)
+
+    def left_to_note(self, moves: Iterable[RefMove]) -> list[RefMove]:
+        """Those whose place git does not note by the remote's own refspecs, as `git gate init` makes one for the records."""
+        name, base = self.remote.name, tracking_base(self.remote.name)
+        said = self.repo.configured.get(f"remote.{name}.fetch", ()) if self.remote.targets == (name,) else ()
+        known = [part for part in (OPEN, HITL) if f"+{part}*:{base}{part.removeprefix(HITL)}*" in said]
+        return [move for move in moves if not move.ref.startswith(tuple(known))]
 
     def _by_pattern(self, batch: Sequence[RefMove]) -> tuple[list[str], Sequence[RefMove]]:
         """Refspecs that stand for many moves at once, and the moves that are named one by one.
