@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from ..context import Desk
 from ..context.machine import host_name
 from ..context.targets import may_publish_work, remote_of
 from ..document import dataclass, replace
-from ..errors import LostRace, NotAllowed, Usage
+from ..errors import GateError, LostRace, NotAllowed, Usage
 from ..exchange.syncing import Published, publish
 from ..gates.recording import act, check_names, tell_people
 from ..gates.work import FOLLOWED, on_its_branch, tie_commits
@@ -220,9 +220,15 @@ def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
 def compose(desk: Desk, draft: Draft, wishes: AskWishes, attachments: Mapping[str, bytes]) -> Asked:
     tie_commits(desk)
     desk.records.objects.begin()
-    taken, changed, untracked = snapshot(desk, wishes)
+    found: list[SavedSession | None] = []
+
+    def look_for_session() -> None:
+        with contextlib.suppress(GateError, OSError):  # raised below again, where it is not about the work
+            found.append(session_of_draft(desk, draft))
+
+    taken, changed, untracked = snapshot(desk, wishes, look_for_session)
     work = on_its_branch(desk, taken)
-    saved = session_of_draft(desk, draft)
+    saved = found[0] if found else session_of_draft(desk, draft)
     tree, session = "", None
     if saved is not None:
         from .sessions import tree_of
@@ -386,7 +392,7 @@ def own_files(desk: Desk) -> Iterator[None]:
         yield
 
 
-def take_work(desk: Desk, wishes: AskWishes) -> Snapshot:
+def take_work(desk: Desk, wishes: AskWishes, meanwhile: Callable[[], object] | None = None) -> Snapshot:
     from ..store.work.snapshot import take
 
     author = desk.settings.identity() or NOBODY
@@ -400,11 +406,12 @@ def take_work(desk: Desk, wishes: AskWishes) -> Snapshot:
         signals=desk.settings.text("signals"),
         author=(name, email.removesuffix(">")),
         most_bytes=desk.settings.number("maxFileSize"),
+        meanwhile=meanwhile,
     )
 
 
-def snapshot(desk: Desk, wishes: AskWishes) -> tuple[Work, int, int]:
-    """The partial work as commits, and how many files it changes and adds."""
+def snapshot(desk: Desk, wishes: AskWishes, meanwhile: Callable[[], object]) -> tuple[Work, int, int]:
+    """The partial work as commits, and how many files it changes and adds. `meanwhile` is done while git looks, if it has to."""
     if desk.repo.top is None:
         head = desk.refs.get("HEAD^{commit}")
         return Work(head, head, head), 0, 0
@@ -413,7 +420,7 @@ def snapshot(desk: Desk, wishes: AskWishes) -> tuple[Work, int, int]:
         branch = desk.repo.git.run("symbolic-ref", "-q", "--short", "HEAD", check=False).out.strip()
         return Work(head, head, head, branch.decode("utf-8", "replace") or None), 0, 0
     with own_files(desk):
-        taken = take_work(desk, wishes)
+        taken = take_work(desk, wishes, meanwhile)
     work = Work(
         base=taken.base or None,
         staged=taken.staged or None,

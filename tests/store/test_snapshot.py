@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Usage, WorkFailed
-from gitgate.store.git import Git, GitResult, discover
+from gitgate.store.git import Git, GitResult, Started, discover
 from gitgate.store.work import snapshot
 from gitgate.store.work.snapshot import take
 from store.hard_cases import AT, AUTHOR, fingerprint, reopen, snap, status
@@ -30,13 +30,18 @@ def content(clone: Clone, commit: str, path: str) -> str:
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The git commands that the product runs."""
     seen: list[str] = []
-    true_run = Git.run
+    true_run, true_begin = Git.run, Git.begin
 
     def run(self: Git, *args: str, **how: object) -> GitResult:
         seen.append(" ".join(args))
         return true_run(self, *args, **how)  # type: ignore[arg-type]
 
+    def begin(self: Git, *args: str) -> Started:
+        seen.append(" ".join(args))
+        return true_begin(self, *args)
+
     monkeypatch.setattr(Git, "run", run)
+    monkeypatch.setattr(Git, "begin", begin)
     return seen
 
 
@@ -359,18 +364,18 @@ def test_a_lock_that_goes_is_no_error(repo: Clone, monkeypatch: pytest.MonkeyPat
 def test_an_index_that_changes_meanwhile_is_read_again(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit between the look and the copy would give a snapshot of neither state."""
     repo.write("README", "changed\n")
-    true_run = Git.run
+    true_result = Started.result
     left = [1]
 
-    def run(self: Git, *args: str, **how: object) -> GitResult:
-        done = true_run(self, *args, **how)  # type: ignore[arg-type]
-        if args[0] == "status" and left[0]:
+    def result(self: Started) -> GitResult:
+        done = true_result(self)
+        if self.name == "status" and left[0]:
             left[0] -= 1
             repo.commit("meanwhile")
             repo.write("README", "changed again\n")
         return done
 
-    monkeypatch.setattr(Git, "run", run)
+    monkeypatch.setattr(Started, "result", result)
     snapshot = snap(repo)
     assert snapshot.base == repo.git("rev-parse", "HEAD")
     assert content(repo, snapshot.work, "README") == "changed again"

@@ -107,6 +107,7 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     refuse_dash(answer if answer is not None else flags["message"], "git gate respond ID")
     given = given_in_flags(answer, flags)
     desk = screen.desk()
+    desk.records.objects.begin()  # while the processes above are looked at
     desk.refuse_agents("respond")
     if flags["later"] is not None:
         return answer_later(screen, desk, gate_id, given, flags)

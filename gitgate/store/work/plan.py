@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISDIR
 
 from ...document import dataclass, field
-from ..git import Git
+from ..git import Git, failure
 from . import (
     GATES_OWN,
     NESTED,
@@ -84,9 +84,11 @@ class Changes:
     unreadable: tuple[str, ...] = ()
 
 
-def changes_of_tree(git: Git, *, untracked: bool) -> Changes:
-    """What has changed. All that a person may have configured about the output of `status` is said explicitly."""
-    asked = git.run(
+def changes_of_tree(git: Git, *, untracked: bool, meanwhile: Callable[[], object] | None = None) -> Changes:
+    """What has changed. All that a person may have configured about the output of `status` is said explicitly. `meanwhile` is done
+    while git looks.
+    """
+    asked = git.begin(
         "status",
         "--porcelain=v2",
         "--branch",
@@ -98,7 +100,15 @@ def changes_of_tree(git: Git, *, untracked: bool) -> Changes:
         "--ignore-submodules=none",
         f"--untracked-files={'all' if untracked else 'no'}",
     )
-    return parse_status(asked.out, asked.err)
+    try:
+        if meanwhile is not None:
+            meanwhile()
+        said = asked.result()
+    finally:
+        asked.close()
+    if said.code:
+        raise failure(asked.name, said)
+    return parse_status(said.out, said.err)
 
 
 def parse_status(out: bytes, err: str = "") -> Changes:

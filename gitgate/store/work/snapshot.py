@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -201,12 +201,13 @@ def take(
     signals: str = "",
     author: tuple[str, str],
     most_bytes: int = 10_000_000,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Snapshot:
     """Write the partial work's objects; no ref, index, reflog or file of the agent's is moved.
 
     `include` names files or directories, relative to the top of the working tree, that go whatever they look like. `apart`
     names untracked files that are the request itself, and so no work; those outside of the tree are none of it anyway. Nor
-    is a signal file work, tracked or not: those directly in the folder `signals`.
+    is a signal file work, tracked or not: those directly in the folder `signals`. `meanwhile` is done while git looks.
     """
     wanted = Wanted(
         at,
@@ -216,15 +217,16 @@ def take(
         signals=signals_below(repo, signals),
         most_bytes=most_bytes,
     )
-    return take_wanted(repo, _with_included(repo, wanted, include) if include else wanted)
+    return take_wanted(repo, _with_included(repo, wanted, include) if include else wanted, meanwhile)
 
 
-def take_wanted(repo: Repository, wanted: Wanted) -> Snapshot:
+def take_wanted(repo: Repository, wanted: Wanted, meanwhile: Callable[[], object] | None = None) -> Snapshot:
     try:
         for _ in range(TRIES):
             wait_for_lock(repo)
             before = mark(repo)
-            changes = changes_of_tree(repo.git, untracked=wanted.untracked)
+            changes = changes_of_tree(repo.git, untracked=wanted.untracked, meanwhile=meanwhile)
+            meanwhile = None
             taken = _take(repo, wanted, changes)
             if mark(repo) == before:
                 return taken
