@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,7 @@ def list_command(screen: Screen, **flags: Any) -> None:
     if flags["everywhere"]:
         list_everywhere(screen, flags)
         return
+    gc.disable()  # What is read is shown, and then this process ends: to look for garbage takes a fifteenth of a long list.
     desk = screen.desk(bulk=screen.as_json)
     from ...exchange.syncing import freshness
 
