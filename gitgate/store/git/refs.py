@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ...document import NamedTuple
+from ...document import NamedTuple, dataclass
 from ...errors import GitFailed, LostRace, RefLocked
 from ...record import absent
 from . import Git, Repository
@@ -59,7 +59,8 @@ _LOCKED = r"Unable to create '[^\n]*\.lock': File exists"
 _GONE = r"Unable to create '[^\n]*\.lock': No such file or directory"
 
 
-class CutOff(NamedTuple):
+@dataclass(frozen=True)
+class CutOff:
     """A lock that git left when it was killed: of which ref, and the value that it was about to have, if any was written."""
 
     ref: str
@@ -167,6 +168,7 @@ class Refs:
             handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         except OSError:  # Somebody writes there now, or we may not: git waits, or says so.
             return False
+        held = True
         try:
             with os.fdopen(handle, "wb") as out:
                 there = file.read_bytes() if file.exists() else PACKED_HEAD
@@ -178,10 +180,12 @@ class Refs:
                 out.flush()
                 os.fsync(out.fileno())
             lock.replace(file)
+            held = False
         except OSError:
             return False
         finally:
-            lock.unlink(missing_ok=True)
+            if held:  # else it would be the next one's
+                lock.unlink(missing_ok=True)
         return True
 
     def outside_of_push(self) -> Refs:
