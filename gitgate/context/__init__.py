@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .. import config, text
 from ..config import Settings
-from ..document import NamedTuple, dataclass, field, replace
+from ..document import dataclass, field, replace
 from ..errors import Failure, NotAllowed, Usage
 from ..store.git import Repository, begin_config, discover, git_at, parse_config
 from ..store.git.refs import Refs
@@ -206,7 +206,8 @@ MOST_ABOVE = 64
 LONGEST_COMMAND = 65_536
 
 
-class Process(NamedTuple):
+@dataclass(frozen=True)
+class Process:
     """One of the processes above: its number, what the system calls it, and its command line."""
 
     pid: int

@@ -109,6 +109,8 @@ def made(cls: Class, methods: dict[str, object]) -> Class:
 
 def kept_of(value: Any, annotation: object) -> ValueField:
     """What stands behind a field's annotation: a default, or `field` with more about it, ours or the real one."""
+    if value is ...:
+        return ValueField(annotation)
     if isinstance(value, ValueField):
         return ValueField(annotation, *value[1:])
     real = sys.modules.get("dataclasses")

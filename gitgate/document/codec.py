@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from ..errors import BadDocument
 from ..text import HIDDEN, one_line
-from . import LIMITS, Field, Limits, NamedTuple, Plain, field_of, found, step
+from . import LIMITS, Field, Limits, Plain, dataclass, field_of, found, step
 
 # YAML as records have it: written so that every reader, of 1.1 or 1.2, reads the same; read back without
 # a library.
@@ -388,7 +388,8 @@ def _escaped(found: re.Match[str]) -> str:
     return SHORT.get(character) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
 
 
-class _Forms(NamedTuple):
+@dataclass(frozen=True)
+class _Forms:
     plain: str
     block: str
     escape: str

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from ..context import Desk
-from ..document import NamedTuple, replace
+from ..document import dataclass, replace
 from ..errors import Conflict, Failure, GateError, IllegalEvent, Usage
 from ..model import ANSWERED, EXPIRED
 from ..model.gate import Asker, Event, Gate, Remark, SessionRef
@@ -120,7 +120,8 @@ def settings_for_start(desk: Desk, name: str) -> AgentSettings:
     )
 
 
-class AgentStart(NamedTuple):
+@dataclass(frozen=True)
+class AgentStart:
     """How an agent of a name is started: the program, and its settings with what it is told about itself.
 
     `before`: the same for a program that takes no instructions apart; it stands before the first prompt of a conversation.

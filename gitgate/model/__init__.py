@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from ..document import NamedTuple
+from ..document import NamedTuple, dataclass
 from ..errors import IllegalEvent
 
 AWAITING = "awaiting"
@@ -320,7 +320,8 @@ def same_person(one: str, other: str) -> bool:
 
 def login_of(by: str) -> str:
     """The account of a forge that an address names; empty where it names none. Like every address it is its author's word."""
-    found = re.fullmatch(NOREPLY, address(by))
+    known = address(by)
+    found = re.fullmatch(NOREPLY, known) if "@users.noreply." in known else None
     return found.group(1) if found else ""
 
 
@@ -346,7 +347,8 @@ def answerer_words(by: str) -> str:
 VERIFIED, UNVERIFIED, INVALID = "verified", "unverified", "invalid"
 
 
-class SignatureMark(NamedTuple):
+@dataclass(frozen=True)
+class SignatureMark:
     """`by`: whose signature it is, where that is known; `key`: its key."""
 
     word: str = UNVERIFIED

@@ -56,7 +56,8 @@ def test_what_the_policy_wants_signed_is_signed(ann: Seat, ada: Key, signed: Cal
     signed()
     ada.used_by(ann.clone)
     gate = ann.answer(ann.ask())
-    assert marks(ann.desk, [gate])[gate.tip][:2] == ("verified", "ada@example.org")
+    mark = marks(ann.desk, [gate])[gate.tip]
+    assert (mark.word, mark.by) == ("verified", "ada@example.org")
     shown = Command().quick("show", gate.id, cwd=ann.clone.path, code=0).out
     assert "(verified, signed by ada@example.org)" in shown
     assert "(verified)" in Command().quick("log", gate.id, cwd=ann.clone.path, code=0).out

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from ...document import NamedTuple, dataclass, field
+from ...document import dataclass, field
 from ...errors import Failure, GitFailed, NotARepository
 
 # The one place that starts git.
@@ -54,13 +54,15 @@ HOOKS_OFF = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 Piped = subprocess.Popen[bytes]
 
 
-class GitResult(NamedTuple):
+@dataclass(frozen=True)
+class GitResult:
     code: int
     out: bytes
     err: str
 
 
-class Started(NamedTuple):
+@dataclass(frozen=True)
+class Started:
     """A git command under way, whose input was empty. It is either waited for or closed."""
 
     name: str
@@ -404,7 +406,8 @@ def not_a_repository(start: Path, said: str, named: str | None) -> NotARepositor
 USUAL = ("main", "master", "trunk")
 
 
-class BranchChange(NamedTuple):
+@dataclass(frozen=True)
+class BranchChange:
     """A commit of the branch, and when it came to it by its own word: who pushes there is trusted with both."""
 
     commit: str

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ... import text
-from ...document import NamedTuple, dataclass, replace
+from ...document import dataclass, replace
 from ...errors import BadDocument, BrokenRecord, Failure, GitFailed, IllegalEvent
 from ...model import file_name, gate_id, traits
 from ...model.gate import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
@@ -211,7 +211,8 @@ class Chains:
         return self.blob(file.oid)
 
 
-class SideLine(NamedTuple):
+@dataclass(frozen=True)
+class SideLine:
     """Commits beside a record, each the first parent of the next, with their places; it begins on another line or at `fork`."""
 
     fork: str

@@ -91,9 +91,10 @@ def validate_remote(name_or_url: str) -> str:
     text = name_or_url
     if not text or text != text.strip() or not text.isprintable():
         raise Usage(f"not a remote: {text!r}", hint="git remote -v")
-    if text.startswith("-") or re.match(_DASHED_HOST, text):
+    # The expressions take longer to compile than most addresses to reach, and need one of these.
+    if text.startswith("-") or (("//-" in text or "@-" in text) and re.match(_DASHED_HOST, text)):
         raise Usage(f"a remote cannot begin with a dash: {text}", hint="git remote -v")
-    if re.match(_HELPER, text):
+    if ("::" in text or "d://" in text.lower() or "t://" in text.lower()) and re.match(_HELPER, text):
         raise Usage(
             f"{text.partition(':')[0]}: is not a way to reach gates: such an address can run any program",
             hint="use an ssh, https or file address",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import IO
 
-from ...document import NamedTuple, dataclass
+from ...document import dataclass
 from ...errors import Failure, GitFailed, PushRefused, RemoteUnable, RemoteUnreachable
 from ..git import Repository, look_after, no_git
 from . import Remote
@@ -34,7 +34,8 @@ PINNED = (
 )
 
 
-class GitSpoken(NamedTuple):
+@dataclass(frozen=True)
+class GitSpoken:
     """What git said. `silenced`: it was ended because nothing had come for too long."""
 
     code: int
