@@ -60,6 +60,8 @@ class Push:
     @property
     def archived(self) -> Mapping[str, ArchivedGate]:
         """Which of the gates of this push the archive here holds already."""
+        if self._archived is None and not self.desk.refs.may_have(ARCHIVE):
+            self._archived = {}
         if self._archived is None:
             from ..store.records.archive import find_archived, shelves
 
