@@ -14,7 +14,7 @@ from .. import config, text
 from ..config import Settings
 from ..document import dataclass, field, replace
 from ..errors import Failure, NotAllowed, Usage
-from ..store.git import Repository, begin_config, discover, git_at, parse_config
+from ..store.git import Repository, begin_config, begin_discovery, git_at, parse_config, repository_told
 from ..store.git.refs import Refs
 
 if TYPE_CHECKING:
@@ -155,17 +155,24 @@ def open_desk(
     bulk: bool = False,
     clock: Callable[[], float] = time.time,
     progress: Callable[[str], None] | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Desk:
+    """`meanwhile` is done while git says where the repository is."""
     if config.may_hide_git(env):
         from ..agents import seen_by_git
 
         env = seen_by_git(env)
-    begun = begin_config(git_at(start, env))  # Two questions to git, answered at the same time.
+    git = git_at(start, env)
+    begun = [begin_config(git)]
     try:
-        repo = discover(start, env)
-        repo = replace(repo, configured=parse_config(begun.result().out))
+        begun.append(begin_discovery(git))  # Two questions to git, answered at the same time.
+        if meanwhile is not None:
+            meanwhile()
+        told, found = (one.result() for one in begun)
     finally:
-        begun.close()
+        for one in begun:
+            one.close()
+    repo = replace(repository_told(found, start, env), configured=parse_config(told.out))
     known = last_values(repo.configured)
     desk = Desk(repo, config.load_settings(env, known, repo.top, flags), Refs(repo), clock, bulk)
     if progress is not None:

@@ -83,7 +83,14 @@ class Screen:
     def start(self) -> Path:
         return Path(self.directory) if self.directory else Path.cwd()
 
-    def desk(self, *, bulk: bool = False, said: Mapping[str, str] | None = None) -> Desk:
+    def desk(
+        self,
+        *,
+        bulk: bool = False,
+        said: Mapping[str, str] | None = None,
+        meanwhile: Callable[[], object] | None = None,
+    ) -> Desk:
+        """`meanwhile`: what takes a moment itself is loaded while git says where we are."""
         from ...context import open_desk
 
         if self.directory and not self.start.is_dir():
@@ -93,7 +100,9 @@ class Screen:
             )
         flags = {**({"color": self.color} if self.color else {}), **(said or {})}
         self.progress(f"{verb_name()} is still at it")
-        desk = open_desk(self.start, self.env, flags=flags, bulk=bulk, progress=self.progress)
+        desk = open_desk(
+            self.start, self.env, flags=flags, bulk=bulk, progress=self.progress, meanwhile=meanwhile
+        )
         self.settings = desk.settings
         self.desks.append(desk)
         return desk

@@ -249,7 +249,7 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     """
     refuse_dash(flags["prompt"], "git gate ask")
     draft = draft_of(flags)
-    desk = screen.desk()
+    desk = screen.desk(meanwhile=load_acts)
     from ...acts.asking import AskWishes, ask
 
     waits = flags["wait"] or flags["wait_for"] is not None
@@ -280,6 +280,10 @@ def ask_command(screen: Screen, **flags: Any) -> int:
         fields = shapes.gate(gate, pushed=asked.published.pushed, **session_facts(desk, [gate])[gate.id])
     screen.emit("gate", fields, gate.id)
     return 0
+
+
+def load_acts() -> None:
+    from ...acts import asking  # noqa: F401
 
 
 # One word that ends so names a file, whether it is there or not.

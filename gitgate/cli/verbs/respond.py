@@ -106,7 +106,7 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
     """
     refuse_dash(answer if answer is not None else flags["message"], "git gate respond ID")
     given = given_in_flags(answer, flags)
-    desk = screen.desk()
+    desk = screen.desk(meanwhile=load_acts)
     desk.records.objects.begin()  # while the processes above are looked at
     desk.refuse_agents("respond")
     if flags["later"] is not None:
@@ -131,6 +131,10 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
         screen.say(f"the gate still waits: git gate respond {gate.id[:6]}")
         return WAITING
     return tell_answered(screen, desk, done, resume=not flags["no_resume"])
+
+
+def load_acts() -> None:
+    from ...acts import answering  # noqa: F401
 
 
 def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, flags: dict[str, Any]) -> int:

@@ -363,7 +363,11 @@ def parse_config(said: bytes) -> dict[str, list[str]]:
 
 def discover(start: Path, env: Mapping[str, str]) -> Repository:
     """The repository that `start` is in, honouring GIT_DIR as git itself would."""
-    asked = begin_discovery(git_at(start, env)).result()
+    return repository_told(begin_discovery(git_at(start, env)).result(), start, env)
+
+
+def repository_told(asked: GitResult, start: Path, env: Mapping[str, str]) -> Repository:
+    """The repository that git's answer to `begin_discovery` tells of."""
     # At newlines alone: a folder's name may hold what else passes for the end of a line.
     said = asked.out.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     if len(said) < 4:
