@@ -4,9 +4,11 @@ its gates, whoever pushes: silence that this clock bears out, files as they are 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
@@ -136,8 +138,16 @@ def receiving_desk(git: Git, zero: str, reader: Piped) -> Desk:
 
     Settings have no part in what a record may be.
     """
-    repo = Repository(git, git.directory, git.directory, None, zero, False)
+    repo = Repository(git, git.directory, common_folder(git.directory), None, zero, False)
     return Desk(repo, load_settings({}, {}, None), Refs(repo), time, bulk=False, reader=reader)
+
+
+def common_folder(git_dir: Path) -> Path:
+    """Where the refs are that a push moves: a working tree beside a server may be pushed to as well, and git's folder of it names another."""
+    try:
+        return Path(os.path.normpath(git_dir / (git_dir / "commondir").read_text("utf-8").removesuffix("\n")))
+    except (FileNotFoundError, NotADirectoryError):
+        return git_dir
 
 
 def decode(data: bytes) -> str:

@@ -59,8 +59,8 @@ GITS_WAY = (
 
 
 def own_object_folder(common: Path, env: Mapping[str, str], configured: Mapping[str, object]) -> Path | None:
-    """Where objects may be written without git: 2 ms of a question's or an answer's 80. None where git is told to write them in a
-    way of its own, or nobody has asked what it is told.
+    """Where objects may be written without git, which saves 2 ms of the 80 that a question or an answer takes. None where git is told
+    to write them in a way of its own, or nobody has asked what it is told.
     """
     if not configured or "GIT_OBJECT_DIRECTORY" in env or any(name in configured for name in GITS_WAY):
         return None
@@ -68,10 +68,15 @@ def own_object_folder(common: Path, env: Mapping[str, str], configured: Mapping[
 
 
 def write_object(folder: Path, oid: str, content: bytes) -> None:
-    """A file as git itself writes it: beside its place, by a name that git tidies away, and then put there whole."""
+    """A file as git itself writes it: beside its place, by a name that git tidies away, and then put there whole. What is there already
+    stays as it is, and is young again, so that nobody tidies it away now.
+    """
     import zlib
 
     place = folder / oid[:2]
+    with contextlib.suppress(FileNotFoundError):
+        os.utime(place / oid[2:])
+        return
     new = place / f"tmp_obj_{os.urandom(6).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:

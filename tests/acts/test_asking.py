@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gitgate.acts import answering, sessions
+from gitgate.acts import answering, asking, sessions
 from gitgate.acts.asking import AskWishes, ask, title_of, with_nonce
 from gitgate.context import open_desk
 from gitgate.errors import BadDocument, GateError, LostRace, NotAllowed, Usage
@@ -95,6 +95,22 @@ def test_how_the_answer_reaches_the_asker(
     """A session is resumed, somebody waits, or it is read when wanted."""
     gate = gate_of(alone, wishes=wishes, **terms)
     assert gate.opened.delivery == delivery
+
+
+@pytest.mark.parametrize("failed", [Usage("there is no such conversation"), PermissionError(13, "not yours")])
+def test_what_is_wrong_with_the_conversation_is_not_laid_to_the_work(
+    alone: Seat, monkeypatch: pytest.MonkeyPatch, failed: Exception
+) -> None:
+    """It is looked for while git looks at the work."""
+
+    def fail(*_of: object) -> None:
+        raise failed
+
+    monkeypatch.setattr(asking, "session_of_draft", fail)
+    with pytest.raises(type(failed)) as told:
+        gate_of(alone)
+    assert told.value is failed
+    assert alone.clone.refs("refs/hitl") == {}
 
 
 def test_the_record_does_not_hold_the_sessions_id(alone: Seat) -> None:

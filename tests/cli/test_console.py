@@ -56,7 +56,7 @@ def test_asking_showing_and_answering_load_no_second_dataclasses(repo: Clone, as
         assert "gitgate.record.events" in loaded
         assert loaded.isdisjoint({"dataclasses", "socket", "pygit2", "git", "gitdb", "smmap"}), args
         assert loaded.isdisjoint({"hashlib", "_hashlib"}), args
-        # Click says what else an unknown option could mean, and takes each letter for one first.
+        # Click looks for `-o` among the long options first, and for what else it could mean. A flag's letter is spared that.
         assert ("difflib" in loaded) == (args[0] == "ask"), args
     assert loaded.isdisjoint({"json", "gitgate.store.work"})  # by whoever answers
 

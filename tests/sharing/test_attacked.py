@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.acts import answering
 from gitgate.errors import NotAllowed
 from gitgate.store.git.signatures import GOOD, verify
 from gitgate.store.work import touched
@@ -113,6 +114,22 @@ def test_a_name_that_is_only_like_ours_is_ours(bare: Clone, ann: Seat, cli: Comm
     for name in (f"refs/HITL/open/{gate.id}", f"refs/hitl/OPEN/{gate.id}", "refs/Hitl/archive/2030-01"):
         with pytest.raises(GitError, match="knows no such kind of ref"):
             ann.clone.git("push", "origin", f"{gate.tip}:{name}")
+
+
+def test_what_is_archived_stays_so_by_every_way_to_a_server(
+    bare: Clone, ann: Seat, cli: Command, tmp_path: Path
+) -> None:
+    """A working tree beside it is pushed to as the server itself is, and has none of its refs in its own folder."""
+    cli.quick("init", "--server", "--no-resume", cwd=bare.path, code=0)
+    gate = ann.ask(push=True)
+    tip = answering.stop(ann.desk, gate, "over", push=True).gate.tip
+    cli.quick("archive", cwd=ann.clone.path, code=0)
+    (month,) = bare.refs("refs/hitl/archive")
+    beside = tmp_path / "beside"
+    bare.git("worktree", "add", "-q", "--detach", str(beside), month)
+    for place in (beside, bare.path):
+        with pytest.raises(GitError, match="it is not opened again"):
+            ann.clone.git("push", str(place), f"{tip}:refs/hitl/open/{gate.id}")
 
 
 @pytest.mark.parametrize("verb", ["accept", "sweep"])

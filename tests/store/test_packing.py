@@ -127,15 +127,19 @@ def test_git_writes_where_it_was_told_how(repo: Clone, setting: str) -> None:
     """Modes for others, and what is to be on the disk before git goes on, are git's to see to."""
     store = configured(repo, setting)
     assert store.folder is None
-    with store.together():
-        oid = store.write(BLOB, b"words")
+    before = os.umask(0o077)
+    try:
+        with store.together():
+            oid = store.write(BLOB, b"words")
+    finally:
+        os.umask(before)
     store.close()
     assert repo.git("cat-file", "-p", oid) == "words"
-    assert bool(loose(repo, oid).stat().st_mode & 0o040) or "shared" not in setting
+    assert bool(loose(repo, oid).stat().st_mode & 0o040) == ("shared" in setting)
 
 
 def test_git_says_why_a_file_cannot_be_written(repo: Clone) -> None:
-    """Something else stands where the object's folder would be; nothing of the attempt is left."""
+    """Something else stands where the object's folder would be."""
     store = configured(repo)
     oid = object_id(BLOB, b"words", 20)
     loose(repo, oid).parent.write_text("no folder", "utf-8")
@@ -147,7 +151,36 @@ def test_git_says_why_a_file_cannot_be_written(repo: Clone) -> None:
     with pytest.raises(GitFailed, match="unpack-objects"):
         fail()
     store.close()
+
+
+def test_what_cannot_be_put_in_its_place_is_left_to_git(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written by half, say, as a disk filled up: git tries, and nothing of our attempt is left."""
+    store = configured(repo)
+
+    def fail(_place: Path, _to: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched, store.together():
+        patched.setattr(Path, "replace", fail)
+        oid = store.write(BLOB, b"words")
+        store.flush()
+    store.close()
+    assert repo.git("cat-file", "-p", oid) == "words"
     assert list((repo.path / ".git" / "objects").glob("**/tmp_obj*")) == []
+
+
+def test_what_is_there_already_stays(repo: Clone) -> None:
+    """As another account may have written it, that of whoever shares the folder; and it is not tidied away now."""
+    oid = repo.git("hash-object", "-w", "--stdin", input=b"same")
+    os.utime(loose(repo, oid), (1, 1))
+    before = loose(repo, oid).stat()
+    store = configured(repo)
+    with store.together():
+        assert store.write(BLOB, b"same") == oid
+    store.close()
+    after = loose(repo, oid).stat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    assert after.st_mtime > 1
 
 
 def test_a_tip_is_the_ref_and_its_commit_is_known(repo: Clone) -> None:

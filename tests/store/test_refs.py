@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -281,6 +282,12 @@ def test_a_failure_names_what_git_was_to_do(refs: Refs) -> None:
 # many new refs at once
 
 
+def test_a_ref_that_is_called_as_a_folder_is_none_below_it(refs: Refs, oids: list[str]) -> None:
+    """Somebody may have made one."""
+    refs.update([RefMove("refs/other", oids[0], None)])
+    assert not refs.may_have("refs/other/")
+
+
 @pytest.fixture
 def many(oids: list[str]) -> list[RefMove]:
     names = [f"{OPEN}{number:010d}" for number in range(70)]
@@ -384,6 +391,24 @@ def test_where_many_new_refs_cannot_be_packed_by_us_git_makes_them(
     assert repo.refs().items() >= {(move.ref, move.new) for move in many}
     assert (packed(repo) == before) == (why != "somebody is at one")
     assert (git / "packed-refs").is_symlink() == (why == "a link")
+
+
+def test_the_lock_of_whoever_comes_next_stays(
+    refs: Refs, repo: Clone, many: list[RefMove], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is in its place, and a moment later somebody else locks it."""
+    lock, real = repo.path / ".git" / "packed-refs.lock", Path.replace
+
+    def replace(place: Path, to: Path) -> Path:
+        done = real(place, to)
+        if place == lock:
+            lock.touch()
+        return done
+
+    monkeypatch.setattr(Path, "replace", replace)
+    refs.update(many)
+    assert lock.exists()
+    assert len(repo.refs("refs/hitl/open")) == 70
 
 
 def test_others_may_read_many_new_refs_where_they_share_the_repository(

@@ -76,13 +76,18 @@ def test_records_alone_need_one_push(near: Place) -> None:
     assert (near.server.path / "batches").read_text(encoding="utf-8").split() == ["1", "3"]
 
 
-@pytest.mark.parametrize("told", [True, False])
+OURS = "+refs/hitl/open/*:refs/gitgate/origin/open/*"
+
+
+@pytest.mark.parametrize(
+    ("specs", "told"), [([OURS], True), ([], False), (["+refs/*:refs/all/*", OURS], False)]
+)
 def test_what_git_notes_by_itself_is_not_noted_again(
-    near: Place, monkeypatch: pytest.MonkeyPatch, *, told: bool
+    near: Place, monkeypatch: pytest.MonkeyPatch, specs: list[str], *, told: bool
 ) -> None:
-    """Many at once, in a clone whose remote has our refspec or has none: either way it is known what the remote has."""
-    if told:
-        near.ann.git("config", "--add", "remote.origin.fetch", "+refs/hitl/open/*:refs/gitgate/origin/open/*")
+    """Many at once, in a clone whose remote has our refspec, none, or one before it: in any case it is known what the remote has."""
+    for spec in specs:
+        near.ann.git("config", "--add", "remote.origin.fetch", spec)
     desk = open_desk(near.ann.path, os.environ)
     moves = [move for n in range(MOST_REFS) for move in with_work(near.ann, n)]
     noted: list[str] = []

@@ -11,6 +11,7 @@ import pytest
 from gitgate.errors import Usage, WorkFailed
 from gitgate.store.git import Git, GitResult, Started, discover
 from gitgate.store.work import snapshot
+from gitgate.store.work.plan import changes_of_tree
 from gitgate.store.work.snapshot import take
 from store.hard_cases import AT, AUTHOR, fingerprint, reopen, snap, status
 from support.testbed.repositories import Clone, make_clone, run_git
@@ -68,6 +69,24 @@ def test_the_tree_is_walked_once(repo: Clone, runs: list[str]) -> None:
     ]
     assert len(walking) == 1
     assert len(runs) <= 6
+
+
+def test_no_git_is_left_by_what_failed_meanwhile(repo: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done while git looks may fail for reasons of its own."""
+    begun: list[Started] = []
+    real = Git.begin
+
+    def begin(self: Git, *args: str) -> Started:
+        begun.append(real(self, *args))
+        return begun[-1]
+
+    def fail() -> None:
+        raise KeyError
+
+    monkeypatch.setattr(Git, "begin", begin)
+    with pytest.raises(KeyError):
+        changes_of_tree(repo.repository.git, untracked=True, meanwhile=fail)
+    assert begun[-1].process.returncode is not None
 
 
 def test_it_counts_what_a_person_would(repo: Clone) -> None:

@@ -114,7 +114,8 @@ class Refs:
         """Whether any ref may be below a folder, however deep. False is sure, and no process is started for it."""
         if (self.common_dir / "reftable").exists():
             return bool(self.under(folder))
-        with suppress(FileNotFoundError), os.scandir(self.common_dir / folder) as entries:
+        # A ref may be called as the folder is.
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.common_dir / folder) as entries:
             if any(entries):
                 return True
         with suppress(FileNotFoundError):

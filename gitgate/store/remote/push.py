@@ -166,11 +166,14 @@ class Sender:
         return len(batch) <= MOST_REFS and self.remote.targets == (name,) and not looks_like_address(name)
 
     def left_to_note(self, moves: Iterable[RefMove]) -> list[RefMove]:
-        """Those whose place git does not note by the remote's own refspecs, as `git gate init` makes one for the records."""
+        """Those whose place git does not note by the remote's own refspecs, of which `git gate init` makes one for the records. Git
+        goes by the first that fits.
+        """
         name, base = self.remote.name, tracking_base(self.remote.name)
         said = self.repo.configured.get(f"remote.{name}.fetch", ()) if self.remote.targets == (name,) else ()
-        known = [part for part in (OPEN, HITL) if f"+{part}*:{base}{part.removeprefix(HITL)}*" in said]
-        return [move for move in moves if not move.ref.startswith(tuple(known))]
+        fitting = [spec for spec in said if OPEN.startswith(spec.lstrip("+^").partition("*")[0])]
+        ours = fitting[:1] == [f"+{OPEN}*:{base}open/*"] and not any(spec.startswith("^") for spec in fitting)
+        return [move for move in moves if not (ours and move.ref.startswith(OPEN))]
 
     def _by_pattern(self, batch: Sequence[RefMove]) -> tuple[list[str], Sequence[RefMove]]:
         """Refspecs that stand for many moves at once, and the moves that are named one by one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -142,6 +143,7 @@ class Command:
             redirect_stderr(io.TextIOWrapper(err, encoding="utf-8", write_through=True)),
         ):
             status = call_main()
+            gc.enable()  # A list looks for no garbage any more, and takes it that its process ends.
             said = Outcome(status, decoded(out.getvalue()), decoded(err.getvalue()))
         return checked(args, said, code)
 
