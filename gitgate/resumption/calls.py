@@ -229,10 +229,11 @@ def hand_on(desk: Desk, found: Iterable[Summary]) -> list[str]:
     stalled = [summary for summary in found if summary.state == "stalled"]
     if not stalled or desk.repo.bare or desk.agent_here():
         return []
-    said = []
+    said: list[str] = []
+    awake: dict[str, bool | None] = {}
     for summary in stalled:
         with contextlib.suppress(GateError, OSError):
-            said += hand_on_one(desk, desk.records.load(summary.id, summary.tip))
+            said += hand_on_one(desk, desk.records.load(summary.id, summary.tip), awake)
     return said
 
 
@@ -250,13 +251,20 @@ def wake_due(desk: Desk) -> list[str]:
     return [f"run {run}: what it waited for has come; it goes on (log {log})" for run in new]
 
 
-def hand_on_one(desk: Desk, gate: Gate) -> list[str]:
+def hand_on_one(desk: Desk, gate: Gate, awake: dict[str, bool | None]) -> list[str]:
+    """`awake`: which remotes were woken already; None for one that may not be. Whoever wakes up there looks at every gate."""
     if was_ours(desk, gate):
         return [f"gate {gate.id}: its runner here is gone; the next one goes on (log {call(desk, gate.id)})"]
     remote = shared_at(desk, gate.id)
-    if remote is None or not may_wake(desk, remote) or not is_new(desk, gate.id, gate.tip):
+    if remote is None:
         return []
-    wake(desk, remote, gate)
+    if remote not in awake:
+        awake[remote] = False if may_wake(desk, remote) else None
+    if awake[remote] is None or not is_new(desk, gate.id, gate.tip):
+        return []
+    if not awake[remote]:
+        wake(desk, remote, gate)
+        awake[remote] = True
     return [f"gate {gate.id}: nobody acts on it; {remote} was told, and goes on where its hook can"]
 
 

@@ -208,11 +208,18 @@ def test_a_server_that_takes_nothing_is_soon_left_alone(near: Place, monkeypatch
         ("https://github.com.example.org/a/b", False),
         ("/srv/github.com/b.git", False),
         ("./github.com", False),
+        ("team:a/b", True),
     ],
 )
 def test_what_a_remote_takes_is_told_by_its_host(repo: Clone, url: str, *, forge: bool) -> None:
-    """A forge by its address, one that a setting puts in its place too; any other forge by `gitgate.forge`."""
+    """A forge by its address, one that a setting puts in its place too; any other forge by `gitgate.forge`. The same by what a verb
+    knows of git's settings.
+    """
     repo.git("remote", "add", "origin", url)
-    assert most_refs(repo.repository, "origin") == (MOST_REFS if forge else MOST_OWN)
+    if url.startswith("team:"):
+        repo.git("config", "url.https://github.com/.insteadOf", "team:")
+    for known in (repo.repository, open_desk(repo.path, os.environ).repo):
+        assert most_refs(known, "origin") == (MOST_REFS if forge else MOST_OWN)
     repo.git("config", "gitgate.forge", "gitea")
-    assert most_refs(repo.repository, "origin") == pushing.MOST_REFS
+    for known in (repo.repository, open_desk(repo.path, os.environ).repo):
+        assert most_refs(known, "origin") == pushing.MOST_REFS

@@ -360,11 +360,14 @@ _HOST = r"(?:[a-z+]+://)?(?:[^/@]*@)?([a-z0-9_.-]+)[:/].*"
 
 
 def most_refs(repo: Repository, remote: str) -> int:
-    """How many refs that remote is given in one push. Git is asked where it goes: a setting may put another address there."""
-    if read_config(repo, r"^gitgate\.forge$"):
+    """How many refs that remote is given in one push. Git is asked where it goes, where a setting may put another address there."""
+    if "gitgate.forge" in repo.configured or (not repo.configured and read_config(repo, r"^gitgate\.forge$")):
         return MOST_REFS
-    said = repo.git.run("ls-remote", "--get-url", "--", remote, check=False).out
-    found = re.fullmatch(_HOST, said.decode("utf-8", "replace").strip().lower())
+    known = repo.configured.get(f"remote.{remote}.url", ())
+    if not known or any(key.startswith("url.") for key in repo.configured):
+        said = repo.git.run("ls-remote", "--get-url", "--", remote, check=False).out
+        known = [said.decode("utf-8", "replace")]
+    found = re.fullmatch(_HOST, known[0].strip().lower())
     host = f".{found[1]}" if found else ""
     return MOST_REFS if any(host.endswith(f".{forge}") for forge in FORGES) else MOST_OWN
 
