@@ -21,6 +21,7 @@ def found_in_the_house() -> list[Finding]:
 
 # A line that may stay although a rule forbids it: (module, rule) and the reason.
 ALLOWED: dict[tuple[str, str], str] = {
+    ("store/git/programs.py", "talk"): "a process made from ours ends there, and says nothing",
     ("flows/endings.py", "talk"): "an exit that a flow's own code makes is caught there; none is made",
 }
 

@@ -81,6 +81,10 @@ class Desk:
         self.close()
         self.bulk = True
 
+    def leave_to_other_process(self) -> None:
+        """What reads objects belongs to the process that this one was made from: here another is begun."""
+        self._records, self.reader = None, None
+
     def close(self) -> None:
         """End what reads objects, and write what was learnt of many; whoever reads more begins anew."""
         if self._records is not None:

@@ -272,18 +272,24 @@ def moves_home(
 
 
 def unclaimed(desk: Desk, tips: Sequence[str]) -> frozenset[str]:
-    """Of many records those that have no claim for sure: git is asked for one name in each, and none is read."""
+    """Of many records those that have no claim for sure, none of which is read: questions alone, and those without such a folder."""
     if len(tips) <= FEW:
         return frozenset()
+    how = ("--no-walk=unsorted", "--parents", "--ignore-missing", "--stdin")
+    # A shallow clone could have been cut off in the middle of a record.
+    asked = "" if desk.repo.shallow else "\n".join(tips)
+    lines = desk.repo.git.text("rev-list", *how, input=asked.encode()).split("\n")
+    alone = frozenset(line for line in lines if line and " " not in line)
+    others = [tip for tip in tips if tip not in alone]
+    if not others:
+        return alone
     claims = events.FOLDER_OF["claimed"]
-    asked = "".join(f"{tip}^{{tree}}\n{tip}:{claims}\n" for tip in tips)
+    asked = "".join(f"{tip}^{{tree}}\n{tip}:{claims}\n" for tip in others)
     said = desk.repo.git.text(
         "cat-file", "--buffer", "--batch-check=%(objecttype)", input=asked.encode()
     ).split("\n")
-    told = zip(tips, said[::2], said[1::2], strict=True)
-    return frozenset(
-        tip for tip, tree, claim in told if tree == "tree" and claim == f"{tip}:{claims} missing"
-    )
+    told = zip(others, said[::2], said[1::2], strict=True)
+    return alone | {tip for tip, tree, claim in told if tree == "tree" and claim == f"{tip}:{claims} missing"}
 
 
 def kept_home(desk: Desk, gate: str, tip: str, there: str | None) -> str | None:

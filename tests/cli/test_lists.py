@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gitgate.cli.verbs import lists
+from gitgate.gates.leases import LOOKED_THROUGH
 from gitgate.text import width
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
@@ -177,6 +179,22 @@ def test_an_empty_list_after_a_sync_is_empty(
     clone = clone_of(bare)
     cli.quick("sync", cwd=clone.path, code=0)
     assert cli.quick("list", cwd=clone.path, code=0).err.startswith("nothing waits for you")
+
+
+def test_a_sync_that_carried_many_looks_through_none_of_them(
+    cli: Command, bare: Clone, clone_of: Callable[..., Clone], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one does."""
+    monkeypatch.setattr(lists, "FEW", 2)
+    ann = clone_of(bare, "ann")
+    for _ in range(3):
+        cli.quick("ask", "Which?", "--no-push", cwd=ann.path, code=0)
+    mark = ann.path / ".git" / "gitgate" / LOOKED_THROUGH
+    cli.quick("sync", cwd=ann.path, code=0)
+    assert len(bare.refs("refs/hitl/open")) == 3
+    assert not mark.exists()
+    cli.quick("sync", cwd=ann.path, code=0)
+    assert mark.exists()
 
 
 def test_list_may_sync_first(cli: Command, bare: Clone, clone_of: Callable[..., Clone], ask: Ask) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gitgate import claims
 from gitgate.acts.answering import comment
 from gitgate.acts.asking import AskWishes, ask
 from gitgate.acts.reporting import events_of_all, gate_status, overall_status, roster
@@ -138,6 +139,24 @@ def test_what_arrives_in_great_numbers_is_packed(
     packed = (bob.clone.path / ".git/packed-refs").read_text()
     assert all(OPEN + gate.id in packed for gate in gates)
     assert written == [5]
+
+
+@pytest.mark.parametrize("shallow", [False, True])
+def test_of_many_what_is_acted_on_here_alone_stays(
+    ann: Seat, monkeypatch: pytest.MonkeyPatch, *, shallow: bool
+) -> None:
+    """Questions that nobody answered go without being looked at; an answered one goes too, and the one with a claim does not."""
+    monkeypatch.setattr(merging, "FEW", 2)
+    asked = [ann.ask(push=False) for _ in range(3)]
+    answered, held = (ann.answer(ann.ask(push=False), push=False) for _ in range(2))
+    with monkeypatch.context() as apart:
+        apart.setattr(claims, "made_known", lambda _desk, gate: (gate, None, gate.tip))
+        claim(ann.desk, held, claimant())
+    if shallow:
+        ann.clone.write(".git/shallow", f"{ann.now(held).tip}\n")
+    done = sync(ann.desk)
+    assert sorted(done.pushed) == sorted(gate.id for gate in (*asked, answered))
+    assert held.id not in done.refused
 
 
 def test_great_numbers_while_somebody_packs_refs(

@@ -443,12 +443,15 @@ def hand_stalled_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> Non
             screen.say(words)
 
 
-def hand_on_all(screen: Screen, desk: Desk, known: int) -> None:
-    """The same after a sync. To look through thousands of gates takes longer than the sync: once a minute will do."""
+def hand_on_all(screen: Screen, desk: Desk, done: Synced) -> None:
+    """The same after a sync. To look through thousands of gates takes longer than the sync: once a minute will do, and one that has
+    just carried so many leaves it to the next.
+    """
     from ...gates import Filter, list_gates
     from ...gates.leases import LOOKED_THROUGH, is_time
 
-    if known <= FEW or is_time(desk, LOOKED_THROUGH, LOOK_THROUGH_EVERY):
+    carried = len(done.pushed) + len(done.new) + len(done.updated)
+    if done.open <= FEW or (carried <= FEW and is_time(desk, LOOKED_THROUGH, LOOK_THROUGH_EVERY)):
         # The index is for whoever reads lists: the first of them makes it.
         hand_stalled_on(screen, desk, list_gates(desk, Filter(), begin=False))
 
@@ -474,15 +477,16 @@ def sync_command(screen: Screen, remote: str | None, aside: str | None) -> int:
     git gate sync
     git gate sync origin
     """
-    from dataclasses import asdict
-
     from ...exchange.syncing import sync
 
     desk = screen.desk()
     done = sync(desk, remote, aside=aside)
-    fields = asdict(done)
-    del fields["open"]
-    screen.emit("sync", fields, "")
+    if screen.as_json:
+        from dataclasses import asdict
+
+        fields = asdict(done)
+        del fields["open"]
+        screen.emit("sync", fields, "")
     for gate, reason in {**done.refused, **done.broken}.items():
         screen.warn(f"{gate}: {reason}")
     for words in done.lost:
@@ -501,7 +505,7 @@ def sync_command(screen: Screen, remote: str | None, aside: str | None) -> int:
     parts = {"new": done.new, "updated": done.updated, "pushed": done.pushed, "archived": done.archived}
     words = " · ".join(f"{len(found)} {name}" for name, found in parts.items() if found)
     screen.say(f"{done.remote}: {words or 'nothing new'}")
-    hand_on_all(screen, desk, done.open)
+    hand_on_all(screen, desk, done)
     return 1 if done.refused or done.broken or (done.aside and aside is None) else 0
 
 

@@ -1,12 +1,13 @@
 """Store: programs of the person's own: the pager and the editor, as git starts them, one that is told something, one that has
-the terminal for a while, one that works beside it; ours, in a process of its own; and any that outlives us.
+the terminal for a while, one that works beside it; ours, in a process of its own; any that outlives us; and our own work in two.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -299,3 +300,31 @@ def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) ->
         )
     Thread(target=started.wait, daemon=True).start()
     return started.pid
+
+
+def begin_beside(work: Callable[[], bytes]) -> Callable[[], bytes] | None:
+    """Have `work` done by a process made from this one, which goes on meanwhile; what it gave, to be waited for: nothing where it
+    failed, a part where it was killed. None where there may be no more processes.
+    """
+    reading, writing = os.pipe()
+    try:
+        process = os.fork()
+    except OSError:
+        os.close(reading)
+        os.close(writing)
+        return None
+    if process == 0:
+        try:
+            with os.fdopen(writing, "wb") as out:
+                out.write(work())
+        finally:
+            os._exit(0)
+    os.close(writing)
+
+    def result() -> bytes:
+        with os.fdopen(reading, "rb") as said:
+            found = said.read()
+        os.waitpid(process, 0)
+        return found
+
+    return result
