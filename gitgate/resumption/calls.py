@@ -21,7 +21,7 @@ from ..context import Desk, machine, open_desk
 from ..context.machine import host_name, slot
 from ..context.targets import no_remote, remote_of, summaries
 from ..document import dataclass, field, replace
-from ..errors import Conflict, Failure, GateError, RemoteUnreachable, StillWaiting
+from ..errors import Conflict, Failure, GateError, PushRefused, RemoteUnreachable, StillWaiting
 from ..exchange.syncing import Published, bring_home, publish, push_moves
 from ..gates import agency, due_runs
 from ..gates.agency import began_here
@@ -303,7 +303,9 @@ def forget_woken(desk: Desk, name: str) -> None:
 def wake(desk: Desk, remote: str, gate: Gate) -> None:
     """Two pushes that leave nothing behind: where our hook did not take the ref away already, the second one does."""
     known, ref = desk.tracked(remote, gate.id) or gate.tip, WAKE + gate.id
-    push_moves(desk, remote, [RefMove(ref, known, None)])
+    (fate,) = push_moves(desk, remote, [RefMove(ref, known, None)])
+    if not fate.ok:
+        raise PushRefused(f"{remote} {fate.reason}")
     push_moves(desk, remote, [RefMove(ref, None, known)])
 
 

@@ -73,7 +73,7 @@ def judged_beside(push: Push) -> tuple[dict[str, Update], Callable[[], Collectio
     name, because it failed or for any reason, is judged here.
     """
     openings = [one for one in push.updates if one.ref.startswith(OPEN) and one.old is None and one.new]
-    if len(openings) < MANY or (os.cpu_count() or 1) < 2:
+    if len(openings) < MANY or push.desk.bulk or (os.cpu_count() or 1) < 2:
         return {}, frozenset
     from ..store.git.programs import begin_beside
 

@@ -8,7 +8,6 @@ import pytest
 
 from gitgate.context import Desk
 from gitgate.context.targets import summaries
-from gitgate.errors import PushRefused
 from gitgate.exchange.syncing import push_moves, sync
 from gitgate.record import Summary
 from gitgate.resumption import calls
@@ -45,7 +44,7 @@ def test_many_gates_wake_their_server_once(
     def push(desk: Desk, remote: str, moves: Sequence[RefMove]) -> list[RefFate]:
         pushed.extend(move.ref.rpartition("/")[2] for move in moves)
         if len(pushed) == 1:
-            raise PushRefused("not this one")
+            return [RefFate(moves[0].ref, ok=False, reason="stale")]
         return push_moves(desk, remote, moves)
 
     monkeypatch.setattr(calls, "push_moves", push)

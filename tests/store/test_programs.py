@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from gitgate.errors import Failure, GitFailed, LostRace, Usage
 from gitgate.store import work
 from gitgate.store.git import Git
-from gitgate.store.git.programs import edit_file, editor_of, open_folder, page
+from gitgate.store.git.programs import begin_beside, edit_file, editor_of, open_folder, page
 from gitgate.store.remote.fetch import branch_ref, fetch_branch, fetch_refs
 from gitgate.store.work import touched
 from gitgate.store.work.commits import add_trailers, conflicts, known_tips, load_raw, made_since, move_head
@@ -198,3 +200,24 @@ def test_work_that_cannot_be_restored_is_not_told_as_work_that_cannot_be_saved()
     )
     assert "cannot be saved: fatal: no space" in saving.message
     assert "--no-work" in saving.hint
+
+
+@pytest.mark.parametrize("how", ["done", "failed", "killed in the middle"])
+def test_our_own_work_in_a_second_process(how: str) -> None:
+    """All that it gave, or nothing."""
+
+    def work() -> bytes:
+        if how == "failed":
+            raise MemoryError
+        if how != "done":
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(
+                signal.ITIMER_REAL, 0.1
+            )  # more than a pipe holds is written, and nobody reads yet
+        return b"x" * 200_000
+
+    told = begin_beside(work)
+    assert told is not None
+    if how.startswith("killed"):
+        time.sleep(0.3)
+    assert told() == (b"x" * 200_000 if how == "done" else b"")

@@ -304,27 +304,30 @@ def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) ->
 
 def begin_beside(work: Callable[[], bytes]) -> Callable[[], bytes] | None:
     """Have `work` done by a process made from this one, which goes on meanwhile; what it gave, to be waited for: nothing where it
-    failed, a part where it was killed. None where there may be no more processes.
+    failed or was killed. None where there may be no more processes or files.
     """
-    reading, writing = os.pipe()
+    ends: tuple[int, ...] = ()
     try:
+        ends = os.pipe()
         process = os.fork()
     except OSError:
-        os.close(reading)
-        os.close(writing)
+        for end in ends:
+            os.close(end)
         return None
+    reading, writing = ends
     if process == 0:
+        status = 1
         try:
             with os.fdopen(writing, "wb") as out:
                 out.write(work())
+            status = 0
         finally:
-            os._exit(0)
+            os._exit(status)
     os.close(writing)
 
     def result() -> bytes:
         with os.fdopen(reading, "rb") as said:
             found = said.read()
-        os.waitpid(process, 0)
-        return found
+        return found if os.waitpid(process, 0)[1] == 0 else b""
 
     return result
