@@ -12,7 +12,7 @@ import hmac
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -80,6 +80,8 @@ class Visitor:
     session: str = ""
     login: str = ""
     link: str = ""
+    live: bool = False
+    """A page that is open reads itself anew: nobody opens one."""
 
     @property
     def bound(self) -> str:
@@ -93,6 +95,7 @@ class Visitor:
         return bool(self.session or self.login)
 
 
+LIVE = "gitgate-live"  # the header of what a page's script reads
 LOGIN = re.compile(r"[^\s<>\x00-\x1f\x7f][^<>\x00-\x1f\x7f]{0,199}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,80}", re.ASCII)
 
@@ -214,6 +217,8 @@ class WebGuard:
             visitor = self.vouched_for(scope, self.proxies)
         else:
             visitor = self.by_link(scope["path"]) or self.visitor(headers)
+        if visitor is not None and LIVE in headers:
+            visitor = replace(visitor, live=True)
         scope["visitor"] = visitor
         if visitor is not None:
             return None if self.known.allows(visitor.key) else (429, "too many requests; wait a moment")

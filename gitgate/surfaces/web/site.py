@@ -183,7 +183,7 @@ class WebSite:
     note: Callable[[str], None]
     proxies: WebProxies | None = None
     told: dict[str, str] = field(default_factory=dict)
-    """What is said to a visitor on the next page, once."""
+    """What is said to a visitor on the next page that they open, once."""
 
     def __post_init__(self) -> None:
         self.live = LivePages(self.world, self.note)
@@ -233,7 +233,7 @@ class WebSite:
         return ago(max(0.0, self.world.clock() - parse_time(at))) if at else ""
 
     def page(self, name: str, visitor: Visitor, status: int = 200, **shown: Any) -> HTMLResponse:
-        said = self.told.pop(visitor.key, "")
+        said = "" if visitor.live else self.told.pop(visitor.key, "")
         known: dict[str, Any] = {"visitor": visitor, "said": said, "form_word": "", "status": status}
         known.update(several=len(self.world.places) > 1, here=name, logins=self.proxies is None)
         if visitor.bound:

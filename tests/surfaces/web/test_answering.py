@@ -144,6 +144,15 @@ def test_ones_own_answer_is_corrected_while_nobody_acts_on_it(alone: Seat, brows
     assert found.answer.values == {"answer": "SQLite"}
 
 
+def test_what_is_said_once_waits_for_a_page_that_somebody_opens(alone: Seat, browser: FormBrowser) -> None:
+    """The page that was open hears of the change at once, and reads itself anew before the browser follows to the next one."""
+    gate = asked(alone, TEXT)
+    assert browser.remark("comment", gate, "why").status == 303
+    assert "Recorded" not in browser.request("GET", f"/g/{gate.id}", headers={"gitgate-live": "1"}).text
+    assert "Recorded: your comment" in browser.get(f"/g/{gate.id}").text
+    assert "Recorded" not in browser.get(f"/g/{gate.id}").text
+
+
 @pytest.mark.slow
 def test_a_gate_is_commented_put_aside_and_stopped_on_its_page(alone: Seat, browser: FormBrowser) -> None:
     """In the person's name. What is put aside goes below what waits, and comes back; who stops it says why."""

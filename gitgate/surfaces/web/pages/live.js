@@ -50,7 +50,8 @@
     }
     reading = true;
     try {
-      const reply = await fetch(location.pathname, { credentials: "same-origin", cache: "no-store" });
+      const headers = { "gitgate-live": "1" }; // What is said once waits for a page that somebody opens.
+      const reply = await fetch(location.pathname, { credentials: "same-origin", cache: "no-store", headers });
       if (reply.status === 401) say("You are logged out.");
       if (reply.ok) {
         const page = new DOMParser().parseFromString(await reply.text(), "text/html");
