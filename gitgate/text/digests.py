@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-__all__ = ["sha1", "sha256"]
+__all__ = ["digest", "sha1", "sha256"]
 
 # `random` of the standard library goes the same way. They are the functions that `hashlib` gives where there is no OpenSSL; where a
 # Python was built without them, `hashlib` has its own.
@@ -23,3 +23,15 @@ else:
             from _sha256 import sha256
     except ImportError:
         from hashlib import sha1, sha256
+
+# From here on OpenSSL is faster by more than it takes to load, where there are many such.
+LONG = 4096
+
+
+def digest(name: str, data: bytes) -> bytes:
+    """By `sha1`, where nothing is secured by it, or `sha256`: whichever code is faster for so much."""
+    if len(data) > LONG:
+        import hashlib
+
+        return hashlib.new(name, data, usedforsecurity=False).digest()
+    return (sha1 if name == "sha1" else sha256)(data, usedforsecurity=False).digest()

@@ -17,13 +17,10 @@ from typing import IO, Protocol
 
 from ...document import NamedTuple, dataclass
 from ...errors import BrokenRecord, Failure
-from ...text.digests import sha1, sha256
+from ...text.digests import digest
 from .. import own_object_folder, read_sharing, write_object
 from . import Git, Piped, Repository, TimedReader
 
-LONG = (
-    4096  # From here on OpenSSL is faster by more than it takes to load where a record has many such trees.
-)
 NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
 
 
@@ -34,11 +31,7 @@ def object_id(kind: str, payload: bytes, width: int) -> str:
 
 def digest_of(data: bytes, width: int) -> bytes:
     """As git names things in this repository; where SHA-1 does, nothing is secured by it."""
-    if len(data) > LONG:
-        import hashlib
-
-        return hashlib.new("sha1" if width == 20 else "sha256", data, usedforsecurity=False).digest()
-    return sha1(data, usedforsecurity=False).digest() if width == 20 else sha256(data).digest()
+    return digest("sha1" if width == 20 else "sha256", data)
 
 
 def pack_of(objects: Collection[tuple[str, bytes]], width: int) -> bytes:
