@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-__all__ = ["digest", "sha1", "sha256"]
+__all__ = ["raw_digest", "sha1", "sha256"]
 
 # `random` of the standard library goes the same way. They are the functions that `hashlib` gives where there is no OpenSSL; where a
 # Python was built without them, `hashlib` has its own.
@@ -28,7 +28,7 @@ else:
 LONG = 4096
 
 
-def digest(name: str, data: bytes) -> bytes:
+def raw_digest(name: str, data: bytes) -> bytes:
     """By `sha1`, where nothing is secured by it, or `sha256`: whichever code is faster for so much."""
     if len(data) > LONG:
         import hashlib

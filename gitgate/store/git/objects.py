@@ -17,7 +17,7 @@ from typing import IO, Protocol
 
 from ...document import NamedTuple, dataclass
 from ...errors import BrokenRecord, Failure
-from ...text.digests import digest
+from ...text.digests import raw_digest
 from .. import own_object_folder, read_sharing, write_object
 from . import Git, Piped, Repository, TimedReader
 
@@ -31,7 +31,7 @@ def object_id(kind: str, payload: bytes, width: int) -> str:
 
 def digest_of(data: bytes, width: int) -> bytes:
     """As git names things in this repository; where SHA-1 does, nothing is secured by it."""
-    return digest("sha1" if width == 20 else "sha256", data)
+    return raw_digest("sha1" if width == 20 else "sha256", data)
 
 
 def pack_of(objects: Collection[tuple[str, bytes]], width: int) -> bytes:
