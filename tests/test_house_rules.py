@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+
+from support.testbed.rooms import Module, Told, modules, told_by
 
 TOP = Path(__file__).parents[1]
 
 # A module is one idea, whole. Beyond these lengths it is two, or is on the list with its reason; a lower limit made fragments.
-FILE_LINES, FUNCTION_LINES = 600, 60
+FILE_LINES = 600
 # A file of tests is read by its cases, one at a time, and a table of them grows with what it holds down.
 TEST_LINES = 900
 LONG_FILES: dict[str, str] = {}
@@ -58,23 +59,9 @@ def text_of(name: str) -> str:
     return (TOP / name).read_bytes().decode("utf-8", "replace")
 
 
-class Told(NamedTuple):
-    """What the rules ask of the syntax tree of a module of the package.
-
-    The tree itself is not kept: with those of all modules in memory, Python would look through them again and again.
-    """
-
-    classes: list[str]
-    functions: list[str]
-    long: list[tuple[str, int]]
-
-
-@cache
-def told_by(source: str) -> Told:
-    tree = ast.parse(source)
-    classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return Told(classes, functions, long_functions(tree))
+def told() -> Iterator[tuple[str, Told]]:
+    """Each module of the package, by its file, with what its syntax tree says."""
+    return ((f"gitgate/{module.path}", told_by(module)) for module in modules())
 
 
 def unwanted(text: str) -> list[str]:
@@ -84,18 +71,6 @@ def unwanted(text: str) -> list[str]:
         for rule, pattern in UNWANTED.items()
         for found in pattern.finditer(text)
     ]
-
-
-def long_functions(tree: ast.Module) -> list[tuple[str, int]]:
-    """Every function that is longer than about `FUNCTION_LINES`, without its docstring and its signature."""
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
-            lines = (body[-1].end_lineno or 0) - body[0].lineno + 1
-            if lines > FUNCTION_LINES * 1.1:
-                found.append((node.name, lines))
-    return found
 
 
 def test_the_project_is_read() -> None:
@@ -131,11 +106,10 @@ def test_files_are_short() -> None:
 def test_a_class_is_found_by_its_name() -> None:
     """No two modules of the package have a public class of one name."""
     homes: dict[str, list[str]] = {}
-    for name in PYTHON:
-        if name.startswith("gitgate/"):
-            for one in told_by(text_of(name)).classes:
-                if not one.startswith("_"):
-                    homes.setdefault(one, []).append(name)
+    for name, module in told():
+        for one in module.classes:
+            if not one.startswith("_"):
+                homes.setdefault(one, []).append(name)
     assert {"Gate", "Desk"} <= set(homes)
     assert {one: where for one, where in homes.items() if len(where) > 1} == {}
 
@@ -143,11 +117,10 @@ def test_a_class_is_found_by_its_name() -> None:
 def test_a_function_is_found_by_its_name() -> None:
     """At most two modules of the package have a function of one name: with more, nobody finds the one that is meant."""
     homes: dict[str, set[str]] = {}
-    for name in PYTHON:
-        if name.startswith("gitgate/"):
-            for one in told_by(text_of(name)).functions:
-                if not one.startswith("_"):
-                    homes.setdefault(one, set()).add(name)
+    for name, module in told():
+        for one in module.functions:
+            if not one.startswith("_"):
+                homes.setdefault(one, set()).add(name)
     assert {"ask", "main"} <= set(homes)
     del homes["main"]  # where a process begins
     assert {one: sorted(where) for one, where in homes.items() if len(where) > 2} == {}
@@ -155,12 +128,7 @@ def test_a_function_is_found_by_its_name() -> None:
 
 def test_functions_are_short() -> None:
     """About 60 lines at most; a longer one is on the list with its reason."""
-    found = {
-        f"{name}:{function}": lines
-        for name in PYTHON
-        if name.startswith("gitgate/")
-        for function, lines in told_by(text_of(name)).long
-    }
+    found = {f"{name}:{function}": lines for name, module in told() for function, lines in module.long}
     assert {place: lines for place, lines in found.items() if place not in LONG_FUNCTIONS} == {}
 
 
@@ -197,5 +165,5 @@ def test_harmless_things_are_left_alone(text: str) -> None:
 def test_long_functions_are_seen() -> None:
     """A function is measured by its body, not by its docstring."""
     long = "def long():\n" + "    a = 1\n" * 70
-    told = 'def told():\n    """' + "word\n" * 70 + '    """\n    a = 1\n'
-    assert long_functions(ast.parse(long + told)) == [("long", 70)]
+    described = 'def told():\n    """' + "word\n" * 70 + '    """\n    a = 1\n'
+    assert told_by(Module("acts/asking.py", long + described)).long == [("long", 70)]

@@ -6,11 +6,15 @@ Imports inside functions count like those at the top: late is about time, not ab
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[3] / "gitgate"
+
+# A longer function is two, or is on the list of tests/test_house_rules.py with its reason.
+FUNCTION_LINES = 60
 
 # Lowest first; an import points downward or stays in its room. `api` is what `import gitgate` offers.
 ROOMS = (
@@ -141,21 +145,63 @@ def modules() -> list[Module]:
     ]
 
 
+@dataclass(frozen=True)
+class Told:
+    """What the rules ask of the syntax tree of a module.
+
+    The tree itself is not kept: with those of all modules in memory, Python would look through them again and again.
+    """
+
+    findings: list[Finding]
+    imports: list[tuple[int, list[str]]]
+    classes: list[str]
+    functions: list[str]
+    long: list[tuple[str, int]]
+
+
+@cache
+def told_by(module: Module) -> Told:
+    """Parsed and walked once for all the rules: each pass over the house takes a second."""
+    tree = ast.parse(module.source)
+    nodes = list(ast.walk(tree))
+    imported = list(imports(module, nodes))
+    return Told(
+        sorted(wrong_lines(module, nodes, imported), key=lambda finding: finding.line),
+        imported,
+        [node.name for node in nodes if isinstance(node, ast.ClassDef)],
+        [node.name for node in tree.body if isinstance(node, ast.FunctionDef)],
+        long_functions(nodes),
+    )
+
+
 def findings(module: Module) -> list[Finding]:
     """Everything in `module` that breaks a rule, in the order of its lines."""
+    return told_by(module).findings
+
+
+def wrong_lines(
+    module: Module, nodes: Sequence[ast.AST], imported: Iterable[tuple[int, list[str]]]
+) -> Iterator[Finding]:
     if module.room not in ROOMS:
-        return [Finding(module.path, 1, "room", f"{module.room} is no room of the house")]
-    tree = ast.parse(module.source)
-    found = [*wrong_imports(module, tree), *wrong_names(module, tree)]
-    return sorted(found, key=lambda finding: finding.line)
-
-
-def wrong_imports(module: Module, tree: ast.Module) -> Iterator[Finding]:
-    for line, names in imports(module, tree):
+        yield Finding(module.path, 1, "room", f"{module.room} is no room of the house")
+        return
+    for line, names in imported:
         for name in names:
-            rule = wrong_import(module, name)
-            if rule:
+            if rule := wrong_import(module, name):
                 yield Finding(module.path, line, rule, name)
+    yield from wrong_names(module, nodes)
+
+
+def long_functions(nodes: Iterable[ast.AST]) -> list[tuple[str, int]]:
+    """Every function that is longer than about `FUNCTION_LINES`, without its docstring and its signature."""
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
+            lines = (body[-1].end_lineno or 0) - body[0].lineno + 1
+            if lines > FUNCTION_LINES * 1.1:
+                found.append((node.name, lines))
+    return found
 
 
 def wrong_import(module: Module, name: str) -> str:
@@ -179,9 +225,9 @@ def wrong_direction(module: Module, target: list[str]) -> str:
     return "neighbour" if stranger else ""
 
 
-def imports(module: Module, tree: ast.Module) -> Iterator[tuple[int, list[str]]]:
+def imports(module: Module, nodes: Iterable[ast.AST]) -> Iterator[tuple[int, list[str]]]:
     """Each import with its line and the full names that it may load."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield node.lineno, [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -232,7 +278,7 @@ def circles(house: Iterable[Module]) -> list[list[str]]:
 
 def opened_by(module: Module, known: Mapping[str, Module]) -> set[str]:
     """The modules of the house that this one imports; a name that is taken from one counts as the module."""
-    named = {name for _, names in imports(module, ast.parse(module.source)) for name in names}
+    named = {name for _, names in told_by(module).imports for name in names}
     return {name if name in known else name.rpartition(".")[0] for name in named} & set(known)
 
 
@@ -246,10 +292,10 @@ def reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
     return found
 
 
-def wrong_names(module: Module, tree: ast.Module) -> Iterator[Finding]:
-    known = aliases(tree)
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    for node in ast.walk(tree):
+def wrong_names(module: Module, nodes: Sequence[ast.AST]) -> Iterator[Finding]:
+    known = aliases(nodes)
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    for node in nodes:
         if isinstance(node, ast.Attribute | ast.Name):
             if isinstance(node, ast.Name) and node.id in BUILTINS and id(node) not in called:
                 continue  # A parameter called `input` is no talk; calling it is.
@@ -269,10 +315,10 @@ def wrong_name(room: str, name: str) -> str:
     return "pure" if room in PURE and name in (*CLOCK, *FILES) else ""
 
 
-def aliases(tree: ast.Module) -> dict[str, str]:
+def aliases(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """What each imported name stands for: `from os import environ as e` gives e: os.environ."""
     known: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             known |= {alias.asname: alias.name for alias in node.names if alias.asname}
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -320,7 +366,7 @@ def names_of(node: ast.AST) -> list[str]:
 
 def uses(module: Module, node: ast.AST) -> dict[str, list[int]]:
     """What a function calls or hands on, with the lines where it does: `acts.asking.ask`; a method as `.drain`."""
-    origins = {**origins_in(module, ast.parse(module.source)), **origins_in(module, node)}
+    origins = {**origins_of(module), **origins_in(module, node)}
     here = ".".join(module.parts)
     found: dict[str, list[int]] = {}
     for use in ast.walk(node):
@@ -333,6 +379,11 @@ def uses(module: Module, node: ast.AST) -> dict[str, list[int]]:
         if name:
             found.setdefault(name, []).append(getattr(use, "lineno", 0))
     return found
+
+
+@cache
+def origins_of(module: Module) -> dict[str, str]:
+    return origins_in(module, ast.parse(module.source))
 
 
 def origins_in(module: Module, tree: ast.AST) -> dict[str, str]:
