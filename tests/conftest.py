@@ -190,6 +190,18 @@ def _loopback_only() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _sealed() -> Iterator[None]:
+    """What is the same in every test is set once: forty variables for each of so many tests took seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        sealed = environment(Path("home"))
+        for name in os.environ.keys() - sealed.keys():
+            patch.delenv(name)
+        for name, value in sealed.items():
+            patch.setenv(name, value)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _patterns(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Where the repositories are kept that others are copied from."""
     PATTERNS.folder = tmp_path_factory.mktemp("patterns")
@@ -226,21 +238,32 @@ NUMBERS = count()
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of the test's own. Pytest's looks at all the folders there are before it takes a number."""
     name = re.sub(r"\W", "_", request.node.name)[:30]
-    return tmp_path_factory.mktemp(f"{name}{next(NUMBERS)}", numbered=False)
+    return new_folder(tmp_path_factory, name)
+
+
+def new_folder(factory: pytest.TempPathFactory, name: str) -> Path:
+    """As the factory's own, which first makes sure that no name leads out of its folder."""
+    folder = factory.getbasetemp() / f"{name}{next(NUMBERS)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture(autouse=True)
 def home(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, remembered: Remembered
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    remembered: Remembered,
+    _sealed: None,
 ) -> Path:
     """The seal: a fresh home, and no other variable, directory or configuration than a test was given."""
     remembered.said.clear()
-    home = tmp_path_factory.mktemp(f"home{next(NUMBERS)}", numbered=False)
+    home = new_folder(tmp_path_factory, "home")
     sealed = environment(home)
-    for name in set(os.environ) - set(sealed):
+    for name in os.environ.keys() - sealed.keys():
         monkeypatch.delenv(name)
     for name, value in sealed.items():
-        monkeypatch.setenv(name, value)
+        if os.environ.get(name) != value:
+            monkeypatch.setenv(name, value)
     write_global_config(home)
     monkeypatch.setattr(context, "PROC", home / "no-proc")
     empty = home / "empty"

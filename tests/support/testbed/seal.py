@@ -35,12 +35,16 @@ NO_ROUTE = "http://127.0.0.1:9"
 OUTSIDE = Path(__file__).parent / "outside"
 
 
+# Where programs are: this Python's own come first.
+PROGRAMS_PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+
 def environment(home: Path) -> dict[str, str]:
     """Every variable of a sealed test whose home is `home`."""
     kept = {name: os.environ[name] for name in os.environ if name in KEPT or name.startswith(KEPT_PREFIXES)}
     return {
         **kept,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "PATH": PROGRAMS_PATH,
         "HOME": str(home),
         "USER": "tester",
         "LOGNAME": "tester",
