@@ -174,6 +174,16 @@ def needed(item: pytest.Item) -> set[str]:
     return {str(program) for mark in item.iter_markers("needs") for program in mark.args}
 
 
+SLOW_THROUGHOUT = re.compile(rb"^pytestmark = .*\bslow\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A module whose tests are all slow is not even loaded for the others: they are a quarter of all there are."""
+    if config.option.markexpr != "not slow" or not re.fullmatch(r"test_\w+\.py", collection_path.name):
+        return None
+    return True if SLOW_THROUGHOUT.search(collection_path.read_bytes()) else None
+
+
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Bytes name a case by what they look like: pytest puts names into the environment, where no null byte fits."""
     if not isinstance(val, bytes):
@@ -181,52 +191,25 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return repr(val if len(val) <= 24 else val[:24] + b"...")[2:-1]
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _loopback_only() -> Iterator[None]:
-    """Within this process nothing leaves the machine either."""
+@pytest.fixture(scope="session")
+def remembered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remembered]:
+    """What holds for all tests of a process. It is one fixture: each that every test has costs all of them time."""
+    PATTERNS.folder = tmp_path_factory.mktemp("patterns")
+    memory = Remembered()
     with pytest.MonkeyPatch.context() as patch:
+        # Within this process nothing leaves the machine either.
         patch.setattr(socket, "socket", LoopbackSocket)
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _sealed() -> Iterator[None]:
-    """What is the same in every test is set once: forty variables for each of so many tests took seconds."""
-    with pytest.MonkeyPatch.context() as patch:
+        memory.install(patch)
+        # What is the same in every test is set once.
         sealed = environment(Path("home"))
         for name in os.environ.keys() - sealed.keys():
             patch.delenv(name)
         for name, value in sealed.items():
             patch.setenv(name, value)
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _patterns(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Where the repositories are kept that others are copied from."""
-    PATTERNS.folder = tmp_path_factory.mktemp("patterns")
-
-
-@pytest.fixture(autouse=True, scope="session")
-def remembered() -> Iterator[Remembered]:
-    """What git said of a place and its settings is asked once in a test."""
-    with pytest.MonkeyPatch.context() as patch:
-        memory = Remembered()
-        memory.install(patch)
         yield memory
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _loaded_once() -> Iterator[None]:
-    """The process that `cli.forked` forks from ends with the tests."""
-    yield
+    # The process that `cli.forked` forks from ends with the tests.
     LOADED.end()
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _measured_to_the_end() -> Iterator[None]:
-    """What tests started beside them writes its coverage a moment after they are over, and half a file spoils them all."""
-    yield
+    # What tests started beside them writes its coverage a moment after they are over, and half a file spoils them all.
     if any(name.startswith("COVERAGE_") for name in os.environ):
         time.sleep(3)
 
@@ -250,10 +233,7 @@ def new_folder(factory: pytest.TempPathFactory, name: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def home(
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    remembered: Remembered,
-    _sealed: None,
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, remembered: Remembered
 ) -> Path:
     """The seal: a fresh home, and no other variable, directory or configuration than a test was given."""
     remembered.said.clear()
