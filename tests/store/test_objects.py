@@ -47,6 +47,11 @@ def plumbing(repo: Clone) -> Objects:
     return PlumbingObjects(repo.repository.git)
 
 
+def plumbing_with_files(repo: Clone) -> Objects:
+    """Git reads; what is written is put where git would put it."""
+    return PlumbingObjects(repo.repository.git, folder=repo.path / ".git" / "objects")
+
+
 def library(repo: Clone) -> Objects:
     return LibraryObjects(repo.repository)
 
@@ -63,7 +68,7 @@ def plumbing_then_library(repo: Clone) -> Objects:
     return store
 
 
-@pytest.fixture(params=[plumbing, library, plumbing_then_library, memory])
+@pytest.fixture(params=[plumbing, plumbing_with_files, library, plumbing_then_library, memory])
 def store(request: pytest.FixtureRequest, repo: Clone) -> Iterator[Objects]:
     make: Callable[[Clone], Objects] = request.param
     opened = make(repo)
@@ -71,7 +76,7 @@ def store(request: pytest.FixtureRequest, repo: Clone) -> Iterator[Objects]:
     opened.close()
 
 
-@pytest.fixture(params=[plumbing, library])
+@pytest.fixture(params=[plumbing, plumbing_with_files, library])
 def real(request: pytest.FixtureRequest, repo: Clone) -> Iterator[Objects]:
     make: Callable[[Clone], Objects] = request.param
     opened = make(repo)

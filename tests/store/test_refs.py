@@ -141,6 +141,122 @@ def test_get_takes_names_literally(refs: Refs, repo: Clone) -> None:
     assert refs.get("HEAD^{commit}") == repo.git("rev-parse", "HEAD")
 
 
+@pytest.fixture
+def all_kinds(refs: Refs, repo: Clone, oids: list[str]) -> list[str]:
+    """Names of refs, and what is in their place: loose and packed, both, other than an id, in a worktree, or nothing."""
+    refs.update([RefMove(name, oids[0], None) for name in (A, B, f"{OPEN}loose", "refs/heads/v1.2/x")])
+    repo.git("pack-refs", "--all")
+    refs.update([RefMove(B, oids[1], oids[0]), RefMove(C, oids[2], None)])
+    refs.update(
+        [RefMove(f"{OPEN}loose", None, oids[0]), RefMove("refs/tags/refs/hitl/nothing", oids[0], None)]
+    )
+    repo.git("symbolic-ref", "refs/remotes/origin/HEAD", A)
+    repo.git("tag", "-a", "-m", "a tag", "told", oids[0])
+    repo.git("update-ref", "refs/bisect/bad", oids[0])
+    folder = repo.path / ".git"
+    (folder / "refs/heads/link").symlink_to("main")
+    (folder / "refs/heads/half").write_text(oids[0][:20])
+    (folder / "refs/heads/none").write_text("")
+    (folder / "refs/heads/zero").write_text("0" * 40 + "\n")
+    (folder / "refs/heads/much").write_text(oids[0] + "\tand more\n")
+    (folder / "refs/heads/main.lock").write_text(oids[1] + "\n")
+    names = (
+        "half",
+        "none",
+        "zero",
+        "much",
+        "link",
+        "main.lock",
+        "../heads/main",
+        "v1.2",
+        "v1.2/x",
+        "v1.2/x/y",
+        "no",
+    )
+    return [
+        *(f"refs/heads/{name}" for name in ("main", *names)),
+        *(
+            A,
+            B,
+            C,
+            f"{OPEN}loose",
+            OPEN,
+            OPEN[:-1],
+            "refs/hitl",
+            "refs/hitl/nothing",
+            A[:-1],
+            A + "a",
+            A + "/a",
+        ),
+        *(
+            "refs/remotes/origin/HEAD",
+            "refs/tags/told",
+            "refs/tags/told^{commit}",
+            "refs/bisect/bad",
+            "main",
+            "HEAD",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("how", ["as it is", "long", "worktree", "reftable"])
+def test_a_ref_is_what_git_says_that_it_is(
+    refs: Refs, repo: Clone, all_kinds: list[str], how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read from its files or said by git itself: of a name that git resolves elsewhere we know nothing."""
+    here = repo
+    if how == "worktree":
+        repo.git("worktree", "add", "-q", "--detach", "../beside")
+        here = Clone(repo.path.parent / "beside")
+        refs = Refs(here.repository)
+    said = {
+        name: here.git("rev-parse", "--verify", "--quiet", name, check=False) or None for name in all_kinds
+    }
+    elsewhere = "refs/hitl/nothing"  # It is a tag whose name begins so.
+    assert said[elsewhere] is not None
+    tip = repo.head()
+    if how == "long":
+        with (repo.path / ".git" / "packed-refs").open("ab") as packed:
+            packed.writelines(f"{tip} refs/zzz/{number:06d}\n".encode() for number in range(20_000))
+    elif how == "reftable":
+        (repo.path / ".git" / "reftable").mkdir()
+    else:
+        said[elsewhere] = None
+    assert {name: refs.get(name) for name in all_kinds} == said
+    assert sum(oid is not None for oid in said.values()) > 9
+    if how == "as it is":
+        monkeypatch.setattr("subprocess.Popen", None)
+        plain = (
+            "refs/heads/main",
+            A,
+            B,
+            C,
+            f"{OPEN}loose",
+            "refs/hitl",
+            elsewhere,
+            A + "/a",
+            "refs/tags/told",
+        )
+        assert [refs.get(name) for name in plain] == [said[name] for name in plain]
+        assert refs.under("refs/none/", "refs/hitl/archive/") == {}
+
+
+def test_what_may_not_be_read_is_gits_to_tell(
+    refs: Refs, repo: Clone, oids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It knows how, and has the words where it does not."""
+    refs.update([RefMove(A, oids[0], None)])
+
+    def refused(*_: object) -> NoReturn:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    assert refs.get(A) == oids[0]
+    assert refs.get(B) is None
+    monkeypatch.setattr("os.scandir", refused)
+    assert refs.under(OPEN) == {A: oids[0]}
+
+
 RACER = """
 import os, sys
 from pathlib import Path

@@ -196,7 +196,7 @@ class PlumbingObjects:
     """Objects through `git cat-file --batch`, `git hash-object` and `git unpack-objects`: nothing to import.
 
     `reader` is a `cat-file` that was begun ahead; `width` is the length of a binary object id. Where much is read after
-    all, `library` is what reads the rest. What is written together goes into `folder` file by file, where there is one.
+    all, `library` is what reads the rest. What is written goes into `folder` file by file, where there is one.
     """
 
     def __init__(
@@ -322,10 +322,11 @@ class PlumbingObjects:
         return NamedObject(head[0].decode(), head[1].decode(), payload[:-1])
 
     def write(self, kind: str, payload: bytes) -> str:
-        if self.waiting is None:
-            return self.git.text("hash-object", "-t", kind, "-w", "--stdin", input=payload)
         oid = object_id(kind, payload, self.width)
-        self.waiting[oid] = (kind, payload)
+        if self.waiting is not None:
+            self.waiting[oid] = (kind, payload)
+        elif not self.written_here({oid: (kind, payload)}):
+            return self.git.text("hash-object", "-t", kind, "-w", "--stdin", input=payload)
         return oid
 
     @contextmanager
