@@ -81,8 +81,8 @@ class Refs:
         self.zero = repo.zero
 
     def get(self, ref: str) -> str | None:
-        """What a ref or another name stands for. A process takes longer than to read what it would read, and a gate that is resumed
-        asks for some fifteen: of plain names git is asked only where its files do not say it plainly.
+        """What a ref or another name stands for. A git takes a hundred times as long as to read what it would read: of plain names it is
+        asked only where its files do not say it plainly.
         """
         with suppress(OSError):  # git has the words for it
             known = self.in_files(ref) if re.fullmatch(PLAIN, ref) else None
