@@ -326,8 +326,7 @@ def test_a_killed_waiter_has_said_how_to_come_back(
     gate = ask("Which?")
     terminal = pty_cli("wait", gate)
     terminal.expect(f"git gate wait {gate}")
-    terminal.keys("\x03")
-    terminal.finish(code=130)
+    terminal.interrupt()
     assert cli.quick("check", gate, code=8).out == ""
 
 

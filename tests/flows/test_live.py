@@ -80,15 +80,16 @@ def test_a_person_is_asked_at_once_and_the_run_goes_on(flows: Actors, cli: Comma
 
 
 @pytest.mark.parametrize(
-    ("typed", "code"), [("later\r", 8), ("\x04", 8), ("\x03", 130)], ids=["later", "Ctrl-D", "Ctrl-C"]
+    ("typed", "code"), [("later\r", 8), ("\x04", 8), ("", 130)], ids=["later", "Ctrl-D", "Ctrl-C"]
 )
 def test_it_is_left_waiting(flows: Actors, cli: Command, pty_cli: Pty, typed: str, code: int) -> None:
     """By a word, Ctrl-D or Ctrl-C: nothing is decided, and what to type another time is said."""
     terminal = pty_cli("run", "flows.py:feature", "x")
     terminal.expect(OFFER)
     terminal.expect("[y/n]: ")
-    terminal.keys(typed)
-    said = terminal.finish(code=code)
+    if typed:
+        terminal.keys(typed)
+    said = terminal.finish(code=code) if typed else terminal.interrupt(code=code)
     run, (gate,) = the_run(cli), cli("list", "--awaiting", "--json", code=0).json["gates"]
     assert f"git gate respond {gate['id'][:6]}" in said
     assert f"git gate resume {str(run['id'])[:6]}" in said

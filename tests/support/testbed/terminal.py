@@ -14,6 +14,7 @@ import sys
 import termios
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -108,6 +109,17 @@ class Terminal:
                     f"git-gate {' '.join(self.args)}: no prompt for {text!r} on the terminal:\n{self.text}"
                 )
         self.keys(text + "\r")
+
+    def interrupt(self, typed: str = "", *, code: int = 130) -> str:
+        """Ctrl-C, after what is `typed`, and once more where nothing came of it: Python does not see one that comes after a prompt
+        was shown, and before it waits for what is typed there.
+        """
+        self.keys(f"{typed}\x03")
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        if self.process.poll() is None:
+            self.keys("\x03")
+        return self.finish(code=code)
 
     def finish(self, *, code: int | None = None, timeout: float = PATIENCE) -> str:
         """Wait for the end; with `code`, any other exit fails the test. Gives back everything that was shown."""
