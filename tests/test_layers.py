@@ -1,14 +1,18 @@
-"""The house: imports point downward, and each power (git, processes, talk, environment) has its one room."""
+"""The house: imports point downward, each power (git, processes, talk, environment) has its one room, and names are found.
+
+What asks for the syntax trees of all modules stands here together: they are read once for all of it.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
 
-from support.testbed.rooms import ROOMS, Finding, Module, circles, findings, modules
+from support.testbed.rooms import ROOMS, Finding, Module, Told, circles, findings, modules, told_by
 
 MODULES = modules()
 
@@ -23,6 +27,10 @@ def found_in_the_house() -> list[Finding]:
 ALLOWED: dict[tuple[str, str], str] = {
     ("store/git/programs.py", "talk"): "a process made from ours ends there, and says nothing",
     ("flows/endings.py", "talk"): "an exit that a flow's own code makes is caught there; none is made",
+}
+
+LONG_FUNCTIONS: dict[str, str] = {
+    "gitgate/render/shapes.py:gate": "one literal: the JSON shape of a gate, field by field",
 }
 
 # Loaded when they are used, never to list gates or to print help: each costs as much as all of the start-up.
@@ -169,6 +177,54 @@ def test_a_finding_says_where() -> None:
     (found,) = findings(Module("record/events.py", "\nimport time"))
     assert found == Finding("record/events.py", 2, "pure", "time")
     assert str(found) == "gitgate/record/events.py:2: pure: time"
+
+
+def told() -> Iterator[tuple[str, Told]]:
+    """Each module of the package, by its file, with what its syntax tree says."""
+    return ((f"gitgate/{module.path}", told_by(module)) for module in MODULES)
+
+
+def test_a_class_is_found_by_its_name() -> None:
+    """No two modules of the package have a public class of one name."""
+    homes: dict[str, list[str]] = {}
+    for name, module in told():
+        for one in module.classes:
+            if not one.startswith("_"):
+                homes.setdefault(one, []).append(name)
+    assert {"Gate", "Desk"} <= set(homes)
+    assert {one: where for one, where in homes.items() if len(where) > 1} == {}
+
+
+def test_a_function_is_found_by_its_name() -> None:
+    """At most two modules of the package have a function of one name: with more, nobody finds the one that is meant."""
+    homes: dict[str, set[str]] = {}
+    for name, module in told():
+        for one in module.functions:
+            if not one.startswith("_"):
+                homes.setdefault(one, set()).add(name)
+    assert {"ask", "main"} <= set(homes)
+    del homes["main"]  # where a process begins
+    assert {one: sorted(where) for one, where in homes.items() if len(where) > 2} == {}
+
+
+def test_functions_are_short() -> None:
+    """About 60 lines at most; a longer one is on the list with its reason."""
+    found = {f"{name}:{function}": lines for name, module in told() for function, lines in module.long}
+    assert {place: lines for place, lines in found.items() if place not in LONG_FUNCTIONS} == {}
+
+
+def test_exceptions_name_modules_that_exist() -> None:
+    """An exception that nothing needs any more is taken off the list."""
+    assert {key.partition(":")[0] for key in LONG_FUNCTIONS} <= {
+        f"gitgate/{module.path}" for module in MODULES
+    }
+
+
+def test_long_functions_are_seen() -> None:
+    """A function is measured by its body, not by its docstring."""
+    long = "def long():\n" + "    a = 1\n" * 70
+    described = 'def told():\n    """' + "word\n" * 70 + '    """\n    a = 1\n'
+    assert told_by(Module("acts/asking.py", long + described)).long == [("long", 70)]
 
 
 def test_starting_up_loads_nothing_heavy() -> None:

@@ -106,7 +106,7 @@ def test_the_last_words_are_told(repo: Clone, agent: Agent, cli: Command) -> Non
         ("awaiting", "it waits for an answer"),
         ("answered", "its agent was not resumed yet"),
         ("stopped", "stopped: we do it ourselves"),
-        ("failed", "the agent failed"),
+        pytest.param("failed", "the agent failed", marks=pytest.mark.slow),
     ],
 )
 def test_a_missing_outcome_is_said(repo: Clone, agent: Agent, cli: Command, state: str, told: str) -> None:
@@ -300,6 +300,7 @@ def until_done(cli: Command, repo: Clone) -> Callable[[str], None]:
     return lambda gate: until(lambda: shown(cli, repo, gate)["state"] == "resumed")
 
 
+@pytest.mark.slow
 def test_a_fork_while_the_first_agent_works_is_none_of_its_questions(
     repo: Clone, agent: Agent, cli: Command
 ) -> None:

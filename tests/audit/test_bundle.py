@@ -101,6 +101,7 @@ def test_it_is_checked_without_this_program(repo: Clone, agent: Agent, cli: Comm
     assert (verified["schema"], verified["ok"], verified["gates"]) == ("gitgate.verify/v1", True, 3)
 
 
+@pytest.mark.slow
 def test_the_same_refs_give_the_same_bytes(repo: Clone, agent: Agent, cli: Command, tmp_path: Path) -> None:
     """However git keeps them, in another clone, and later."""
     three(cli, repo, agent)
@@ -133,6 +134,7 @@ def test_what_is_private_is_never_in_it(repo: Clone, cli: Command, tmp_path: Pat
             assert b"partial-work-of-mine" not in file.read_bytes()
 
 
+@pytest.mark.slow
 def test_only_those_that_are_named(repo: Clone, agent: Agent, cli: Command, tmp_path: Path) -> None:
     """By a beginning of the id; an archived one without the others of its month."""
     done, said, _ = three(cli, repo, agent)

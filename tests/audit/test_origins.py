@@ -175,7 +175,7 @@ def test_a_copy_of_the_commit_is_not_the_commit(repo: Clone, agent: Agent, cli: 
     assert not only["verified"]
 
 
-@pytest.mark.parametrize("how", ["picked", "squashed"])
+@pytest.mark.parametrize("how", ["picked", pytest.param("squashed", marks=pytest.mark.slow)])
 def test_what_git_makes_of_the_message_keeps_the_claim(
     repo: Clone, agent: Agent, cli: Command, how: str
 ) -> None:
@@ -208,6 +208,7 @@ def test_an_archived_gate_is_known(repo: Clone, agent: Agent, cli: Command) -> N
     assert (only["gate"], only["answer"], only["verified"]) == (gate, "Postgres", True)
 
 
+@pytest.mark.slow
 def test_a_gate_that_is_archived_and_open_again_is_not_verified(
     repo: Clone, agent: Agent, cli: Command
 ) -> None:
@@ -262,6 +263,7 @@ def test_an_answer_that_the_policy_did_not_allow_verifies_nothing(alone: Seat, c
     assert "does not name this commit" not in told["doubt"]
 
 
+@pytest.mark.slow
 def test_a_commit_may_name_two_gates(repo: Clone, agent: Agent, cli: Command) -> None:
     """As a squashed merge does: its lines are told of for each."""
     one, other = decided(cli, agent, repo), decided(cli, agent, repo, "Which port?")
@@ -273,6 +275,7 @@ def test_a_commit_may_name_two_gates(repo: Clone, agent: Agent, cli: Command) ->
     ]
 
 
+@pytest.mark.slow
 def test_a_renamed_file_in_a_folder(repo: Clone, agent: Agent, cli: Command) -> None:
     """As blame follows it; a path is meant from where it is typed."""
     gate = decided(cli, agent, repo)
@@ -303,6 +306,7 @@ def test_a_bare_repository_needs_a_commit(repo: Clone, agent: Agent, cli: Comman
     assert "git gate why --rev HEAD app.conf" in said.err
 
 
+@pytest.mark.slow
 def test_where_a_shallow_clone_ends_nothing_is_claimed(
     repo: Clone, agent: Agent, cli: Command, tmp_path: Any
 ) -> None:

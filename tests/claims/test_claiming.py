@@ -308,6 +308,7 @@ def test_what_others_put_in_a_leases_place_is_no_sign_of_life(seat: Seat, place:
     assert claim(seat.desk, seat.now(gate), claimant("next", monotonic=clock)).attempt == 2
 
 
+@pytest.mark.slow
 def test_a_lease_that_somebody_moved_is_taken_back(seat: Seat, place: Clone) -> None:
     """Where nothing refuses it anybody may move or delete it: as long as no other claim counts, the holder goes on."""
     held = claim(seat.desk, answered(seat), claimant())

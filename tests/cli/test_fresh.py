@@ -77,7 +77,9 @@ def test_off_line_it_says_so(cli: Command, two: Two, tmp_path: Path) -> None:
         assert "origin could not be asked" in said
 
 
-@pytest.mark.parametrize("verb", [(), ("list",), ("status",)])
+@pytest.mark.parametrize(
+    "verb", [(), *(pytest.param((word,), marks=pytest.mark.slow) for word in ("list", "status"))]
+)
 def test_a_terminal_shows_what_others_asked(
     cli: Command, two: Two, pty_cli: Callable[..., Terminal], verb: tuple[str, ...]
 ) -> None:

@@ -104,6 +104,7 @@ def complete(line: str, cwd: Path) -> list[str]:
     return [word.partition(",")[2] for word in said.splitlines() if word]
 
 
+@pytest.mark.slow
 def test_words_are_completed(repo: Clone, ask: Ask) -> None:
     """Verbs, options, values, topics and the ids of gates, those that wait first."""
     gate = ask("Which?")

@@ -195,7 +195,7 @@ def test_an_error_is_broken_between_words(repo: Clone, pty_cli: Callable[..., Te
     assert said[-1] == "  git gate list"
 
 
-@pytest.mark.parametrize("kept", ["local", "push"])
+@pytest.mark.parametrize("kept", ["local", pytest.param("push", marks=pytest.mark.slow)])
 def test_a_program_that_is_simply_started_again_has_no_conversation(
     cli: Command, bare: Clone, clone_of: Callable[..., Clone], kept: str
 ) -> None:

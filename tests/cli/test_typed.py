@@ -226,6 +226,7 @@ def test_a_command_of_a_page_runs(
     assert done.returncode == expected, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_policy_page_in_its_order(cli: Command, bare: Clone, clone_of: Callable[..., Clone]) -> None:
     """Its policy, put where it says, and what three people are told then, word for word but for the ids."""
     page = (TOP / "docs/policy.md").read_text("utf-8")

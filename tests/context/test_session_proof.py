@@ -160,7 +160,15 @@ def erased(seat: Seat, gate: Gate) -> None:
 COMES_BACK = "was erased: what was saved before that does not come back"
 
 
-@pytest.mark.parametrize("which", ["the first", "the one before the last", "the last", "its content alone"])
+@pytest.mark.parametrize(
+    "which",
+    [
+        pytest.param("the first", marks=pytest.mark.slow),
+        pytest.param("the one before the last", marks=pytest.mark.slow),
+        "the last",
+        "its content alone",
+    ],
+)
 def test_an_earlier_one_does_not_come_back_when_the_last_was_erased(
     ann: Seat, bob: Seat, server: Clone, which: str
 ) -> None:
@@ -198,6 +206,7 @@ def test_one_that_stands_on_the_erased_one_does_not_come_back(ann: Seat, bob: Se
     assert COMES_BACK in pushed(ann, gate, later)
 
 
+@pytest.mark.slow
 def test_another_gates_session_takes_no_erased_ones_place(ann: Seat, bob: Seat, server: Clone) -> None:
     """It is no session of this gate, before and after."""
     gate, other = ann.ask(), ann.ask("And which then?")
@@ -209,6 +218,7 @@ def test_another_gates_session_takes_no_erased_ones_place(ann: Seat, bob: Seat, 
     assert "this is not the session of gate" in pushed(bob, gate, unrelated)
 
 
+@pytest.mark.slow
 def test_what_was_talked_since_is_taken_where_an_event_names_it(ann: Seat, bob: Seat, server: Clone) -> None:
     """Only an event from after it was erased: one from before names what was to be gone."""
     gate = ann.ask()
@@ -231,6 +241,7 @@ def test_what_was_talked_since_is_taken_where_an_event_names_it(ann: Seat, bob: 
     assert COMES_BACK in pushed(bob, gate, before)
 
 
+@pytest.mark.slow
 def test_one_that_an_earlier_event_names_is_not_put_back(ann: Seat, bob: Seat, server: Clone) -> None:
     """Of two that people talked in, the one that the later event names is the later one; nor does the agent's own come back
     because somebody's event named it meanwhile.
@@ -257,6 +268,7 @@ def test_one_that_an_earlier_event_names_is_not_put_back(ann: Seat, bob: Seat, s
     assert server.git("rev-parse", REF + gate.id) == named[1]
 
 
+@pytest.mark.slow
 def test_it_cannot_be_forgotten_that_a_session_was_erased(ann: Seat, bob: Seat, server: Clone) -> None:
     """What the server noted is neither moved nor taken away by a push; nor by the deletion of what is not there any more."""
     gate = ann.ask()
@@ -315,6 +327,7 @@ def test_what_cannot_be_noted_is_not_erased(ann: Seat, server: Clone) -> None:
     assert REF + gate.id in server.refs()
 
 
+@pytest.mark.slow
 def test_a_note_goes_with_its_gate(server: Clone, ann: Seat, cli: Command) -> None:
     """When the gate is archived nothing of it is left, and it is an ordinary push until then."""
     gate, other = ann.ask(), ann.ask("And which then?")

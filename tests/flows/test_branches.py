@@ -339,6 +339,7 @@ def test_a_joining_that_is_cut_off_among_its_files_is_done_to_its_end(
         assert sorted(git.text("ls-files").split()) == ["a.txt", "both.txt", "c.txt", "gone.txt"]
 
 
+@pytest.mark.slow
 def test_what_a_person_changed_meanwhile_is_not_overwritten() -> None:
     """The run says which file it is, and goes on when that is put away."""
     with testing.stage() as stage:
@@ -780,7 +781,7 @@ def test_starting_afresh_is_killed_at_every_event() -> None:
     assert {"after done of again#1", "before completed", "after completed"} <= set(places)
 
 
-@pytest.mark.parametrize("which", range(2))
+@pytest.mark.parametrize("which", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_whoever_begins_the_next_run_may_die_in_it(which: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it is claimed with its start, and before it is let go: it is begun once."""
     moves: list[str] = []

@@ -404,6 +404,7 @@ def test_the_state_is_what_agents_give(repo: Clone) -> None:
         result["label"] = "dog"
 
 
+@pytest.mark.slow
 def test_an_agent_by_its_name_is_told(repo: Clone, actors: Actors) -> None:
     """The flow's input, the state, what a person said last, and why. Its words are its output."""
     actors.says("planner", {"status": "DONE", "summary": "planned", "plan": "P1"})

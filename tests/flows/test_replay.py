@@ -338,6 +338,7 @@ class Model:
         return {}
 
 
+@pytest.mark.slow
 def test_a_model_is_a_model_again(bench: FlowBench) -> None:
     """By what the function says that it returns, or by `output`; else it is refused."""
 
@@ -421,6 +422,7 @@ def test_a_changed_approval_is_another_question(bench: FlowBench) -> None:
     assert "asks something else" in ended.reason
 
 
+@pytest.mark.slow
 def test_a_patch_counts_for_runs_that_come_to_it_later(bench: FlowBench) -> None:
     """A run that was past it goes on as it was; a new one takes the new way, and so does its replay."""
 

@@ -81,6 +81,7 @@ def test_people_may_be_a_list_a_function_or_nobody() -> None:
     assert (waits.status, waits.asked) == ("waiting_human", ("Merge it?",))
 
 
+@pytest.mark.slow
 def test_agents_may_be_functions_and_may_fail() -> None:
     """A function is told what the agent is told; an error is one that the agent ends with."""
     told: list[str] = []

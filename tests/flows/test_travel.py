@@ -284,6 +284,7 @@ def test_a_flow_starts_afresh_in_another_clone(
     assert len(cli("list", "--runs", "--json", code=0).json["runs"]) == 2
 
 
+@pytest.mark.slow
 def test_an_answer_that_only_the_journal_tells_of_is_brought_home(
     bench: FlowBench, repo: Clone, bare: Clone, clone_of: Callable[..., Clone], cli: Command
 ) -> None:

@@ -84,6 +84,7 @@ def test_other_clones_hear_of_it_once(
             assert last_words(new, done) == [WORDS]
 
 
+@pytest.mark.slow
 def test_the_clone_that_took_over_hears_of_an_archived_one(
     ann: Clone, clock: Clock, bare: Clone, clone_of: Callable[..., Clone]
 ) -> None:
@@ -105,6 +106,7 @@ def test_the_clone_that_took_over_hears_of_an_archived_one(
         assert not note.exists()
 
 
+@pytest.mark.slow
 def test_a_gate_that_nothing_comes_late_of_is_asked_about_for_a_week(ann: Clone, clock: Clock) -> None:
     """No longer: each time takes a second conversation with the remote."""
     with Seat(ann, clock) as seat:

@@ -139,6 +139,7 @@ def test_a_directory_that_went_on_is_left_alone(repo: Clone, agent: Agent, cli: 
     assert repo.git("worktree", "list").count("\n") == 0
 
 
+@pytest.mark.slow
 def test_a_worktree_with_uncommitted_changes_stays(repo: Clone, agent: Agent, cli: Command) -> None:
     """Nothing that the agent left uncommitted is thrown away; it is named."""
     agent.does("echo more > left")
@@ -151,6 +152,7 @@ def test_a_worktree_with_uncommitted_changes_stays(repo: Clone, agent: Agent, cl
     assert (place / "left").read_text() == "more\n"
 
 
+@pytest.mark.slow
 def test_a_failing_agent_is_not_tried_for_ever(repo: Clone, agent: Agent, cli: Command) -> None:
     """One that decides to fail ends the gate as failed, with its own words and the place of its log; a person may retry."""
     agent.does("echo broken >&2; exit 3")
@@ -243,6 +245,7 @@ def test_what_a_failed_agent_left_is_told(
         assert f"git gate stop {gate[:6]}" in letter
 
 
+@pytest.mark.slow
 def test_commits_that_did_not_reach_their_branch_are_told(repo: Clone, agent: Agent, cli: Command) -> None:
     """They are on a branch of their own, and it is said which one they were meant for; nothing else is left to tell."""
     agent.does(COMMITS)

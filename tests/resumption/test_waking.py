@@ -55,6 +55,7 @@ def test_many_gates_wake_their_server_once(
     assert len(pushed) == 3
 
 
+@pytest.mark.slow
 def test_whom_nobody_may_wake_is_asked_for_once(
     looks: Desk, still: list[Summary], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def test_an_ended_run_is_folded_and_read_again(
     assert cli("archive", "--json", code=0).json["runs"] == []
 
 
+@pytest.mark.slow
 def test_an_archived_run_is_not_gone_on_with(
     repo: Clone, cli: Command, desks: Callable[[Clone], Desk]
 ) -> None:

@@ -71,6 +71,7 @@ def test_what_an_earlier_archive_left_goes_with_the_next(alone: Seat) -> None:
     assert kinds(alone.clone.refs(HITL)) == ["archive"]
 
 
+@pytest.mark.slow
 def test_a_clone_that_hears_of_it_keeps_nothing_either(ann: Seat, bob: Seat) -> None:
     """Whoever asked need not archive anything: the sync that tells of the archive tidies up."""
     gate = ann.ask()

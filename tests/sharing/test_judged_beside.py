@@ -59,6 +59,7 @@ def test_what_is_refused_is_so_in_the_same_words(alone: Seat, updates: list[Upda
     assert set(said) == {bad.ref for bad in wrong}
 
 
+@pytest.mark.slow
 def test_what_is_more_than_a_question_is_looked_at_here(alone: Seat, updates: list[Update]) -> None:
     """An answer starts an agent: who judges is told of each."""
     last = alone.answer(
@@ -76,7 +77,7 @@ def test_what_is_more_than_a_question_is_looked_at_here(alone: Seat, updates: li
     assert len(heard) == COUNT // 2 + 1
 
 
-@pytest.mark.parametrize("says", ["nothing", "half of a name"])
+@pytest.mark.parametrize("says", ["nothing", pytest.param("half of a name", marks=pytest.mark.slow)])
 def test_a_second_process_that_fails_leaves_all_to_the_first(
     alone: Seat, updates: list[Update], judged: list[str], monkeypatch: pytest.MonkeyPatch, says: str
 ) -> None:

@@ -100,7 +100,7 @@ def told_by_list(seat: Seat, gate: Gate) -> Summary:
         for lie in LIES
     ],
 )
-@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("indexed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_list_goes_by_the_record(
     ann: Seat, bob: Seat, bare: Clone, lie: str, indexed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[3] / "gitgate"
 
-# A longer function is two, or is on the list of tests/test_house_rules.py with its reason.
+# A longer function is two, or is on the list of tests/test_layers.py with its reason.
 FUNCTION_LINES = 60
 
 # Lowest first; an import points downward or stays in its room. `api` is what `import gitgate` offers.

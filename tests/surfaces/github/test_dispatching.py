@@ -101,6 +101,7 @@ def test_no_job_is_promised_that_has_no_session(
     assert team.forge.dispatched == []
 
 
+@pytest.mark.slow
 def test_whoever_answers_elsewhere_is_told_where_the_session_is(team: Team, kept: str) -> None:
     """The record names the place; a job that is asked for all the same is refused with it."""
     bob = team.job()
@@ -168,6 +169,7 @@ def test_a_signed_answer_is_picked_up_by_the_sweep(
     assert agent.starts == [gate]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("agent")
 def test_nobody_waits_long_before_a_terminal(team: Team) -> None:
     """A rate limit of a minute is said, not waited for."""

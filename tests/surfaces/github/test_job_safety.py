@@ -159,6 +159,7 @@ def develop(team: Team) -> Clone:
 JOB = {"GITHUB_ACTIONS": "true"}
 
 
+@pytest.mark.slow
 def test_a_schedule_names_the_default_branch(team: Team) -> None:
     """Its event may hold no repository; what it runs on is the default branch."""
     job = develop(team)

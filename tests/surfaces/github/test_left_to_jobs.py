@@ -56,6 +56,7 @@ def test_an_answer_that_stayed_here_is_shared_first(
 
 
 @pytest.mark.usefixtures("agent")
+@pytest.mark.slow
 @pytest.mark.parametrize("words", LEFT, ids=["resume", "dispatch"])
 def test_no_job_is_asked_for_what_cannot_be_shared(
     team: Team, run: Callable[..., Outcome], words: tuple[str, ...]

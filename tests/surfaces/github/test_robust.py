@@ -104,6 +104,7 @@ def test_a_question_that_stands_twice_stands_once_again(team: Team) -> None:
     assert [c["id"] for c in shown(team, gate)] == [first["id"]]
 
 
+@pytest.mark.slow
 def test_what_others_write_is_never_removed(team: Team) -> None:
     """Our marks in somebody else's comment are their words."""
     gate = team.ask("Which?")
@@ -113,7 +114,7 @@ def test_what_others_write_is_never_removed(team: Team) -> None:
     assert copied["id"] in team.forge.comments
 
 
-@pytest.mark.parametrize("rounds", range(3))
+@pytest.mark.parametrize("rounds", [0, *(pytest.param(more, marks=pytest.mark.slow) for more in (1, 2))])
 def test_who_posts_at_the_same_time_leaves_one(forge: Forge, rounds: int) -> None:
     """Eight jobs, one comment; it is the first."""
     body = f"<!-- gitgate gate=7k2fw9c3a{rounds + 2} seen={'a' * 40} -->\nWhich?"

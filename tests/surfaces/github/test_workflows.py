@@ -253,7 +253,11 @@ def from_an_index(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("typed", "package", "code"),
-    [("", "", 0), ("  git-gate[all]==0.1.0 ", "git-gate[all]==0.1.0", 0), ("other==1", None, 2)],
+    [
+        ("", "", 0),
+        pytest.param("  git-gate[all]==0.1.0 ", "git-gate[all]==0.1.0", 0, marks=pytest.mark.slow),
+        pytest.param("other==1", None, 2, marks=pytest.mark.slow),
+    ],
 )
 def test_what_jobs_install_is_asked_for_where_pip_noted_nothing(
     repo: Clone,

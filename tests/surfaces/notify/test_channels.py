@@ -94,14 +94,14 @@ def test_the_registry_is_what_an_address_names() -> None:
     assert split_address("apprise x")[0] is None
 
 
-@pytest.mark.parametrize(
-    "channel",
-    [
-        # Apprise alone takes as long to load as all others take to send.
-        pytest.param(one, id=one.kind, marks=[pytest.mark.slow] if one.kind == "apprise" else [])
-        for one in EVERY
-    ],
-)
+EACH = [
+    # Apprise alone takes as long to load as all others take to send.
+    pytest.param(one, id=one.kind, marks=[pytest.mark.slow] if one.kind == "apprise" else [])
+    for one in EVERY
+]
+
+
+@pytest.mark.parametrize("channel", EACH)
 def test_what_is_said_arrives(channel: Channel, tmp_path: Path, listener: Listener) -> None:
     """Title and text, or the JSON that has both; the address is shown without what is secret in it."""
     target = working(channel, tmp_path, listener)
@@ -115,7 +115,7 @@ def test_what_is_said_arrives(channel: Channel, tmp_path: Path, listener: Listen
     assert not list(tmp_path.rglob("owned"))
 
 
-@pytest.mark.parametrize("channel", EVERY, ids=lambda one: one.kind)
+@pytest.mark.parametrize("channel", EACH)
 def test_what_cannot_arrive_says_so(channel: Channel, tmp_path: Path, listener: Listener) -> None:
     """NotSent, and no word of a secret."""
     target = working(channel, tmp_path, listener)
