@@ -194,7 +194,15 @@ def test_each_command_in_a_sentence_is_there() -> None:
     assert wrong == [], wrong
 
 
-@pytest.mark.parametrize(("page", "line"), RUN, ids=[f"{page}-{line[:40]}" for page, line in RUN])
+@pytest.mark.parametrize(
+    ("page", "line"),
+    [
+        pytest.param(
+            *each, id=f"{each[0]}-{each[1][:40]}", marks=[] if each[0] == "README.md" else [pytest.mark.slow]
+        )
+        for each in RUN
+    ],
+)
 def test_a_command_of_a_page_runs(
     cli: Command, bare: Clone, clone_of: Callable[..., Clone], page: str, line: str
 ) -> None:
