@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from gitgate.errors import GitFailed, LostRace, RefLocked
+from gitgate.errors import GateError, GitFailed, LostRace, RefLocked
 from gitgate.store.git.refs import OPEN, Refs
 from gitgate.store.remote import RefMove
 from support.testbed.repositories import Clone
@@ -255,6 +255,27 @@ def test_what_may_not_be_read_is_gits_to_tell(
     assert refs.get(B) is None
     monkeypatch.setattr("os.scandir", refused)
     assert refs.under(OPEN) == {A: oids[0]}
+
+
+def test_a_repository_that_is_away_is_not_one_without_refs(refs: Refs, repo: Clone, oids: list[str]) -> None:
+    """A disk may be gone for a while: nobody is to think meanwhile that nothing waits."""
+    refs.update([RefMove(A, oids[0], None)])
+    for place in (repo.path / ".git", repo.path):
+        place.rename(repo.path.parent / "away")
+        with pytest.raises(GateError):
+            refs.under(OPEN)
+        (repo.path.parent / "away").rename(place)
+    assert refs.under(OPEN) == {A: oids[0]}
+
+
+def test_half_a_file_of_packed_refs_is_no_empty_one(refs: Refs, repo: Clone, oids: list[str]) -> None:
+    """As the power left it, when it failed; git says what is wrong."""
+    refs.update([RefMove(A, oids[0], None)])
+    repo.git("pack-refs", "--all")
+    packed = repo.path / ".git" / "packed-refs"
+    packed.write_bytes(packed.read_bytes()[:-3])
+    with pytest.raises(GitFailed, match="packed-refs"):
+        refs.under("refs/none/")
 
 
 RACER = """
@@ -549,7 +570,7 @@ def test_many_new_refs_race_with_whoever_moves_refs(refs: Refs, repo: Clone, oid
     names = [f"{OPEN}{number:010d}" for number in range(150)]
     busy = f"{OPEN}{'z' * 10}"
     code = (
-        "import sys\nfrom pathlib import Path\nfrom gitgate.errors import GitFailed, LostRace\n"
+        "import sys\nfrom pathlib import Path\nfrom gitgate.errors import GateError, GitFailed, LostRace\n"
         "from gitgate.store.git.refs import Refs\nfrom gitgate.store.git import discover\n"
         "from gitgate.store.remote import RefMove\nimport os\n"
         "refs = Refs(discover(Path('.'), os.environ))\noid, *names = sys.argv[1:]\n"

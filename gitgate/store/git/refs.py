@@ -103,12 +103,9 @@ class Refs:
             return self.plain(place.read_bytes())
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             pass
-        if self.has_long_packed():
+        packed = self.packed()
+        if packed is None:
             return None
-        try:
-            packed = (self.common_dir / "packed-refs").read_bytes()
-        except FileNotFoundError:
-            return ""
         at = packed.find(f" {ref}\n".encode())
         return self.plain(packed[packed.rfind(b"\n", 0, at) + 1 : at] + b"\n") if at >= 0 else ""
 
@@ -116,11 +113,16 @@ class Refs:
         oid = line[:-1].decode("ascii", "replace")
         return oid if re.fullmatch(rb"[0-9a-f]{%d}\n" % len(self.zero), line) and oid != self.zero else None
 
-    def has_long_packed(self) -> bool:
-        try:
-            return (self.common_dir / "packed-refs").stat().st_size > MOST_PACKED
-        except FileNotFoundError:
-            return False
+    def packed(self) -> bytes | None:
+        """Git's file of packed refs. None where git is to read it: a long one, or half of one; and where the whole repository is away."""
+        place, found = self.common_dir / "packed-refs", b""
+        if not (self.common_dir / "refs").is_dir():
+            return None
+        with suppress(FileNotFoundError):
+            if place.stat().st_size > MOST_PACKED:
+                return None
+            found = place.read_bytes()
+        return found if found[-1:] in (b"", b"\n") else None
 
     def has_reftable(self) -> bool:
         return (self.common_dir / "reftable").exists()
@@ -136,7 +138,7 @@ class Refs:
     def is_empty(self, prefix: str) -> bool:
         """Whether it is sure, and soon found out, that no ref is below a folder."""
         with suppress(OSError):
-            if prefix.endswith("/") and not self.has_reftable() and not self.has_long_packed():
+            if re.fullmatch(PLAIN, prefix + "x") and not self.has_reftable() and self.packed() is not None:
                 return not self.may_have(prefix)
         return False
 
@@ -174,7 +176,7 @@ class Refs:
             if any(entries):
                 return True
         with suppress(FileNotFoundError):
-            return f" {folder}".encode() in (self.common_dir / "packed-refs").read_bytes()
+            return os.fsencode(f" {folder}") in (self.common_dir / "packed-refs").read_bytes()
         return False
 
     def update(self, moves: Sequence[RefMove]) -> None:
