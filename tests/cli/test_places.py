@@ -136,6 +136,18 @@ def test_the_work_of_a_shallow_clone_reaches_a_full_one(cli: Command, bare: Clon
     assert "+half done" in cli.quick("diff", gate, cwd=other.path, code=0).out
 
 
+def test_names_that_are_no_utf8(cli: Command, bare: Clone, repo: Clone) -> None:
+    """A remote and a branch, from before everybody wrote UTF-8."""
+    old = "caf\udce9"
+    repo.git("remote", "add", old, str(bare.path))
+    repo.git("checkout", "-qb", old)
+    repo.write("new")
+    gate = cli.quick("ask", "Which?", code=0).line
+    cli.quick("respond", gate, "JWT", code=0)
+    assert cli.quick("show", gate, "--json", code=0).json["state"] == "answered"
+    assert "nothing is wrong" in cli.quick("verify", code=0).err
+
+
 def test_a_bare_repository_answers_too(cli: Command, bare: Clone, tmp_path: Path) -> None:
     """On the server itself, where there is no working tree, everything but the working tree is there."""
     ann = plain_clone(str(bare.path), tmp_path / "ann")

@@ -268,6 +268,17 @@ def test_a_repository_that_is_away_is_not_one_without_refs(refs: Refs, repo: Clo
     assert refs.under(OPEN) == {A: oids[0]}
 
 
+def test_a_name_that_is_no_utf8_is_a_name(refs: Refs, repo: Clone, oids: list[str]) -> None:
+    """As a branch is called that somebody made long ago."""
+    old = "refs/heads/caf\udce9"
+    refs.update([RefMove(old, oids[0], None)])
+    assert refs.get(old) == refs.under(old)[old] == oids[0]
+    assert refs.beginning(old[:-2]) == refs.beginning(old) == [old]
+    assert refs.may_have("refs/caf\udce9/") is refs.lacks(old) is False
+    refs.update([RefMove(old, None, oids[0])])
+    assert refs.lacks(old)
+
+
 def test_half_a_file_of_packed_refs_is_no_empty_one(refs: Refs, repo: Clone, oids: list[str]) -> None:
     """As the power left it, when it failed; git says what is wrong."""
     refs.update([RefMove(A, oids[0], None)])

@@ -292,7 +292,7 @@ class PlumbingObjects:
     def find(self, names: Sequence[str]) -> list[NamedObject | None]:
         """Of a few names all are asked before the first answer is read: git looks while we do."""
         asked = [name for name in names if "\n" not in name]  # else it would be two questions
-        words = "".join(f"{name}\n" for name in asked).encode()
+        words = "".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape")
         if len(words) > MOST_WORDS:
             return [found for name in names for found in self.find([name])] if len(names) > 1 else [None]
         into, _ = self.pipes()

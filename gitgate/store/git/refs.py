@@ -163,7 +163,7 @@ class Refs:
         if os.path.lexists(self.common_dir / ref) or self.has_reftable():
             return False
         try:
-            return f" {ref}\n".encode() not in (self.common_dir / "packed-refs").read_bytes()
+            return os.fsencode(f" {ref}\n") not in (self.common_dir / "packed-refs").read_bytes()
         except FileNotFoundError:
             return True
 
@@ -256,8 +256,8 @@ class Refs:
 
     def command(self, move: RefMove) -> bytes:
         if move.new is None:
-            return f"delete {move.ref}\0{move.old or ''}\0".encode()
-        return f"update {move.ref}\0{move.new}\0{move.old or self.zero}\0".encode()
+            return os.fsencode(f"delete {move.ref}\0{move.old or ''}\0")
+        return os.fsencode(f"update {move.ref}\0{move.new}\0{move.old or self.zero}\0")
 
     def cut_off(self, before: float) -> list[CutOff]:
         """The locks that have stood since before then. Git holds one for as long as a few files take to rename."""
@@ -299,7 +299,7 @@ def packed_names(file: Path, start: str) -> set[str]:
         packed = file.read_bytes()
     except FileNotFoundError:
         return set()
-    found, wanted = set(), f" {start}".encode()
+    found, wanted = set(), os.fsencode(f" {start}")
     at = packed.find(wanted)
     while at >= 0:
         end = packed.find(b"\n", at)
@@ -318,7 +318,7 @@ def with_refs(packed: bytes, new: Mapping[str, str]) -> bytes | None:
     lines = {name: line for line, name in found}
     if head != PACKED_HEAD or len(lines) != len(found) or b"".join(lines.values()) != body:
         return None
-    added = {ref.encode(): f"{oid} {ref}\n".encode() for ref, oid in new.items()}
+    added = {os.fsencode(ref): os.fsencode(f"{oid} {ref}\n") for ref, oid in new.items()}
     if not lines.keys().isdisjoint(above(added) | added.keys()) or not added.keys().isdisjoint(above(lines)):
         return None
     lines |= added

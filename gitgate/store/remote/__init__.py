@@ -142,7 +142,8 @@ def tracking_base(remote: str) -> str:
 
         return f"{TRACKING}%{hashlib.sha256(remote.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}/"
     quoted = (
-        chr(b) if (chr(b).isalnum() and b < 128) or b in b"_-" else f"%{b:02X}" for b in remote.encode()
+        chr(b) if (chr(b).isalnum() and b < 128) or b in b"_-" else f"%{b:02X}"
+        for b in remote.encode("utf-8", "surrogateescape")
     )
     return f"{TRACKING}{''.join(quoted)}/"
 
