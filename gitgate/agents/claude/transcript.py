@@ -71,6 +71,8 @@ def slim(
 
 def _record(line: bytes) -> Record | None:
     """One line, or None when it is none: the last one may have been cut short."""
+    if b"{" not in line:
+        return None
     try:
         found = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
