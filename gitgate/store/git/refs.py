@@ -138,7 +138,12 @@ class Refs:
     def is_empty(self, prefix: str) -> bool:
         """Whether it is sure, and soon found out, that no ref is below a folder."""
         with suppress(OSError):
-            if re.fullmatch(PLAIN, prefix + "x") and not self.has_reftable() and self.packed() is not None:
+            if (
+                prefix.endswith("/")
+                and re.fullmatch(PLAIN, prefix + "x")
+                and not self.has_reftable()
+                and self.packed() is not None
+            ):
                 return not self.may_have(prefix)
         return False
 
