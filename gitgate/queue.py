@@ -20,7 +20,7 @@ from kombu.exceptions import OperationalError
 
 from . import config
 from .agents import without_caller
-from .claims import HANDED_BACK, Claimant, HeldByAnother
+from .claims import Claimant, HeldByAnother
 from .context import Desk, machine_settings, open_desk
 from .context.targets import summaries
 from .errors import Conflict, GateError, tells_of_full_disk
@@ -121,7 +121,7 @@ def act_in_cache(task: Any, address: str, gate: str, commit: str, *, watch: bool
             log.info("%s is over", gate)
             return "over"
         done = act(place, desk, gate, watch=watch)
-        if done.reason == HANDED_BACK:
+        if done.handed_back:
             again(task, address, gate, commit, False)
         elif not done.asked_again:
             cache.clear_gate(desk, gate)

@@ -33,7 +33,7 @@ from ..errors import (
 from ..exchange.syncing import publish, push_moves, stands_on
 from ..gates.leases import RENEW_AT, Sightings, boottime, load_lease, shared_at, sightings, watch_lease
 from ..gates.recording import reload, tell_people
-from ..model import FAILED, RESUMING, is_id
+from ..model import ENDED, FAILED, HANDED_BACK, RESUMING, is_id
 from ..model import lease as leases
 from ..model.gate import Claim, Event, Gate, Outcome
 from ..model.lease import Lease
@@ -47,7 +47,6 @@ from ..store.remote import RefFate, RefMove, tracking
 
 TRIES = 8
 GIVE_UP_AT = 0.7
-HANDED_BACK = "handed back"
 WAITER = "waiter"
 
 
@@ -248,11 +247,7 @@ def tries(gate: Gate) -> int:
         if isinstance(entry.event, Claim):
             count += 1
         elif isinstance(entry.event, Outcome):
-            count = (
-                0
-                if entry.event.result == "failed"
-                else count - int(entry.event.reason.startswith(HANDED_BACK))
-            )
+            count = 0 if entry.event.result == "failed" else count - int(entry.event.cause == HANDED_BACK)
     return count
 
 
@@ -532,9 +527,11 @@ def claim_outcome(
     log: str = "",
     branch: str = "",
     commits: Sequence[str] = (),
+    cause: str = ENDED,
 ) -> Outcome:
     """What came of the claim, as its holder says it."""
-    return Outcome(desk.now, held.claim, result, held.said.by, reason, log, branch, tuple(commits))
+    said = Outcome(desk.now, held.claim, result, held.said.by, reason, log, branch, tuple(commits))
+    return replace(said, cause=cause)
 
 
 def release(desk: Desk, held: HeldClaim, reason: str, log: str = "") -> Gate:
@@ -542,8 +539,14 @@ def release(desk: Desk, held: HeldClaim, reason: str, log: str = "") -> Gate:
     return finish(desk, held, claim_outcome(desk, held, "released", reason=reason, log=log))
 
 
+def hand_back(desk: Desk, held: HeldClaim, why: str = "") -> Gate:
+    """Give the claim back without an attempt: this machine has to stop, or cannot do it for now."""
+    reason = f"handed back: {why}" if why else "handed back"
+    return finish(desk, held, claim_outcome(desk, held, "released", reason=reason, cause=HANDED_BACK))
+
+
 def try_release(desk: Desk, held: HeldClaim, reason: str) -> None:
-    """The same where nothing more can be done about a failure: then the claim lapses by itself."""
+    """Give the claim back where nothing more can be done about a failure: else it lapses by itself."""
     with contextlib.suppress(GateError, OSError):
         release(desk, held, reason)
 

@@ -241,6 +241,11 @@ AT_DEADLINE = {"notify_again": "remind", "notify-again": "remind"}
 VERDICTS = ("answered", "approved", "rejected", "defaulted")
 SESSION_OUTCOMES = ("approval", "selection", "freeform", "structured")
 OUTCOMES = ("resumed", "released", "failed")
+# The cause of an outcome, beside its reason: how the attempt came to its end. Only what was handed back is no attempt.
+ENDED = "ended"
+HANDED_BACK = "handed_back"
+ASKED_AGAIN = "asked_again"
+CAUSES = (ENDED, HANDED_BACK, ASKED_AGAIN)
 # The field of a conversation, by the flag and the keyword that set it.
 SESSION_FIELDS = {
     "outcome": "outcome",

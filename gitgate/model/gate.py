@@ -9,7 +9,7 @@ from typing import Protocol
 from ..document import MOST_READ, Field, Plain, dataclass, field, names_of, text_or_empty
 from ..errors import Usage
 from ..text import parse_duration
-from . import SESSION_OUTCOMES, is_id, is_prefix
+from . import ENDED, SESSION_OUTCOMES, is_id, is_prefix
 
 # An agent's saved session; how a conversation about a question is to be held, and how one was.
 
@@ -501,6 +501,7 @@ class Claim:
 class Outcome:
     """What came of a claim. `reveal` is a link of its lease's chain that was not told before: its holder says it.
 
+    `cause`, one of `model.CAUSES`, is what decides whether it counts as an attempt; `reason` is for people alone.
     `said`: the agent's last words; `denied`: calls that it was refused; `left`: paths that it did not commit, which are in
     the directory `place`; `meant`: the branch that its commits were to go to, where they are on another one.
     """
@@ -519,6 +520,7 @@ class Outcome:
     left: tuple[str, ...] = ()
     place: str = ""
     meant: str = ""
+    cause: str = ENDED
 
 
 Event = Opened | Answer | Remark | Edit | Claim | Outcome

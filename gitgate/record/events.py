@@ -25,7 +25,7 @@ from ..document import (
     texts,
 )
 from ..errors import BadDocument, BrokenRecord, IllegalEvent
-from ..model import AWAITING, OUTCOMES, PRIORITIES, VERDICTS, split_person, traits
+from ..model import AWAITING, CAUSES, ENDED, HANDED_BACK, OUTCOMES, PRIORITIES, VERDICTS, split_person, traits
 from ..model.gate import (
     Answer,
     Claim,
@@ -197,7 +197,7 @@ def parse_claim(root: Field) -> Claim:
 
 
 def parse_outcome(root: Field) -> Outcome:
-    return Outcome(
+    said = Outcome(
         at=moment(root.need("at")),
         claim=oid(root, "claim") or root.fail("expected the commit of the claim"),
         result=root.need("result").one_of(OUTCOMES),
@@ -213,6 +213,21 @@ def parse_outcome(root: Field) -> Outcome:
         place=text_or_empty(root, "place", 4096),
         meant=text_or_empty(root, "meant", 1000),
     )
+    return replace(said, cause=cause_of(root, said))
+
+
+def cause_of(root: Field, said: Outcome) -> str:
+    """Return the cause that the outcome names. One that is not known here counts as an attempt, as `ended` does.
+
+    Older versions wrote none: what was handed back has that in `reason`, and no log. Of an agent that had failed, whose own
+    text the reason may be, they always named the log.
+    """
+    named = text_or_empty(root, "cause", 100)
+    if named:
+        return named if named in CAUSES else ENDED
+    bare = not (said.log or said.said or said.denied or said.left or said.place)
+    began = bare and said.result == "released" and said.reason.partition(":")[0] == "handed back"
+    return HANDED_BACK if began else ENDED
 
 
 KINDS = (

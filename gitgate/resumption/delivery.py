@@ -18,6 +18,7 @@ from ..exchange.syncing import publish, push_moves
 from ..gates.history import keep_beside
 from ..gates.recording import reload
 from ..gates.work import before, bring_work, work_of
+from ..model import ENDED
 from ..model.gate import Gate, Remark, SessionRef
 from ..questions.prompts import LATE, trailers
 from ..sharing.branches import Joined, join_commits, tip_there, withheld
@@ -107,7 +108,14 @@ def gather_named(desk: Desk, held: HeldClaim, later: Sequence[Gate], course: Cou
 
 
 def deliver(
-    desk: Desk, held: HeldClaim, made: Made, *, log: str, remark: str = "", told: Told = NOTHING_TOLD
+    desk: Desk,
+    held: HeldClaim,
+    made: Made,
+    *,
+    log: str,
+    remark: str = "",
+    told: Told = NOTHING_TOLD,
+    cause: str = ENDED,
 ) -> Delivered:
     """Record that the agent heard the answer, and bring its commits along in the same move."""
     own_only = False
@@ -121,6 +129,7 @@ def deliver(
             log=log,
             branch=target.branch if made.commits else "",
             commits=target.commits or made.commits,
+            cause=cause,
         )
         said = replace(
             said, **vars(told), meant=meant_branch(desk, held, made, target) if made.commits else ""
@@ -138,7 +147,13 @@ def deliver(
                 made = replace(made, commits=())
             own_only = True
     said = claim_outcome(
-        desk, held, "resumed", reason=f"{remark}; its branch kept moving", log=log, commits=made.commits
+        desk,
+        held,
+        "resumed",
+        reason=f"{remark}; its branch kept moving",
+        log=log,
+        commits=made.commits,
+        cause=cause,
     )
     return Delivered(finish(desk, held, replace(said, **vars(told))), Target(""), made.commits)
 

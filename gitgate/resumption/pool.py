@@ -27,6 +27,7 @@ from ..gates.agency import CannotStart, began_here, note_inability
 from ..gates.leases import RENEW_AT, boottime
 from ..gates.recording import act, reload
 from ..gates.work import Served, note_served, served_in, worktrees
+from ..model import HANDED_BACK
 from ..model.gate import Gate, Outcome, SessionRef
 from ..policy import project as bylaws
 from ..record import Summary
@@ -43,7 +44,7 @@ from ..store.work import commits
 from ..store.work.restore import matches, open_worktree, remove_worktree
 from ..text import counted
 from . import Course
-from .run import POLL, Errand, Resumed, log_of, resume_gate, tell_ending
+from .run import POLL, Errand, Resumed, handed_back, log_of, resume_gate, tell_ending
 
 # A run that slept goes on, with no gate's answer to tell it: its flow is started again, and finds in its
 # journal what it waited for.
@@ -113,7 +114,7 @@ def start_flow(
         while (ended := running.wait(POLL)) is None:
             if errand.stopping.is_set():
                 running.stop()
-                return Resumed(run, "released", claims.HANDED_BACK, log)
+                return handed_back(run, log)
     except BaseException:
         running.stop()
         raise
@@ -272,10 +273,10 @@ class Pool:
                 return self.wake(desk, gate)
             while True:
                 if not self.wait_until_ready(desk, reload(desk, gate), insist=insist):
-                    return Resumed(gate, "released", claims.HANDED_BACK)
+                    return handed_back(gate)
                 done = self.attempt(desk, gate, insist=insist)
                 insist = False
-                if done.result != "released" or done.reason == claims.HANDED_BACK:
+                if done.result != "released" or done.handed_back:
                     return done
         except OSError as broken:
             raise Failure(f"this machine: {broken}", hint="df -h; git gate doctor") from broken
@@ -302,7 +303,7 @@ class Pool:
                 self.tell(gate, f"{gate} waits: as many agents run as gitgate.maxAgents allows")
                 waiting = True
             self.stopping.wait(PAUSE)
-        return Resumed(gate, "released", claims.HANDED_BACK)
+        return handed_back(gate)
 
     def wake(self, desk: Desk, run: str) -> Resumed:
         """Go on with a run that slept until now: no gate's answer is told to it."""
@@ -411,7 +412,7 @@ def pause_left(desk: Desk, gate: Gate) -> float:
     released = [e.event for e in gate.events if isinstance(e.event, Outcome)]
     if not released or gate.claim is not None or released[-1].result != "released":
         return 0.0
-    if released[-1].reason.startswith(claims.HANDED_BACK) and last == released[-1]:
+    if released[-1].cause == HANDED_BACK and last == released[-1]:
         return 0.0
     first = desk.settings.seconds("retryAfter") or 0
     try:

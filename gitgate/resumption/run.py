@@ -25,6 +25,7 @@ from ..gates import agency, work
 from ..gates.agency import CannotStart
 from ..gates.leases import boottime
 from ..gates.work import bring_work, made_by_us
+from ..model import ASKED_AGAIN, ENDED, HANDED_BACK
 from ..model.gate import Claim, Gate, Outcome, SavedSession, SessionRef
 from ..policy import project as bylaws
 from ..policy.project import InForce
@@ -138,7 +139,7 @@ class Renewer:
 
 
 POLL = 0.5
-ASKED_AGAIN = "it asked again"
+IT_ASKED_AGAIN = "it asked again"
 LAST_LINES, LONGEST_LINE = 30, 2000
 LAST_WORDS = 2000  # of what an agent said last, the end of it
 SAYS_LATER = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0)
@@ -160,6 +161,12 @@ class Resumed:
     commits: tuple[str, ...] = ()
     attempt: int = 0
     asked_again: bool = False
+    handed_back: bool = False  # this machine had to stop: it was no attempt
+
+
+def handed_back(gate: str, log: str = "", *, attempt: int = 0) -> Resumed:
+    """Return the result of a gate, or a run, on which nothing was tried, since this machine has to stop."""
+    return Resumed(gate, "released", "handed back", log, attempt=attempt, handed_back=True)
 
 
 @dataclass(frozen=False)
@@ -234,7 +241,8 @@ def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None =
                 raise  # The agent has ended: whoever acts here next records that, and starts nothing.
             if full:
                 # It would be the same in each attempt here, and elsewhere there is room.
-                claiming.try_release(desk, renewer.stop(), f"{claiming.HANDED_BACK}: {failed}")
+                with contextlib.suppress(GateError, OSError):  # It lapses by itself.
+                    claiming.hand_back(desk, renewer.stop(), str(failed))
                 raise
             return give_back(errand, desk, renewer.stop(), str(failed), "")
         except BaseException:
@@ -296,7 +304,11 @@ def only_record(errand: Errand, desk: Desk, renewer: Renewer, later: list[Gate],
         )
         log = str(log_of(desk, gate.id))
         done = record_when_heard(
-            errand, renewer, lambda held: delivery.deliver(desk, held, made, log=log, remark=ASKED_AGAIN)
+            errand,
+            renewer,
+            lambda held: delivery.deliver(
+                desk, held, made, log=log, remark=IT_ASKED_AGAIN, cause=ASKED_AGAIN
+            ),
         )
     return tell_outcome(errand, renewer.held, done, log, again=True)
 
@@ -382,9 +394,9 @@ def stopped(errand: Errand, desk: Desk, renewer: Renewer) -> Resumed:
         errand.say(renewer.reason)
         claiming.try_release(desk, held, renewer.reason)
         return Resumed(held.gate.id, "lost", renewer.reason, attempt=held.attempt)
-    claiming.release(desk, held, claiming.HANDED_BACK)
+    claiming.hand_back(desk, held)
     errand.say(f"gate {held.gate.id} was handed back")
-    return Resumed(held.gate.id, "released", claiming.HANDED_BACK, attempt=held.attempt)
+    return handed_back(held.gate.id, attempt=held.attempt)
 
 
 def conclude(
@@ -410,7 +422,7 @@ def conclude(
         )
     # However it ended, one that has asked is not tried again: its own question is what it goes on with.
     again = again or bool(later)
-    remark = ASKED_AGAIN if again else ""
+    remark = IT_ASKED_AGAIN if again else ""
     remark += f", and then: {outcome.reason}" if failed and outcome.reason else ""
     remark = "; ".join(part for part in (told_of_call(desk, gate.id), remark) if part)
     made = delivery.gather(desk, renewer.held, found, later)
@@ -419,7 +431,15 @@ def conclude(
         done = record_when_heard(
             errand,
             renewer,
-            lambda held: delivery.deliver(desk, held, made, log=log, remark=remark, told=told),
+            lambda held: delivery.deliver(
+                desk,
+                held,
+                made,
+                log=log,
+                remark=remark,
+                told=told,
+                cause=ASKED_AGAIN if again else ENDED,
+            ),
         )
     except ClaimLost as lost:
         kept = delivery.keep_late(desk, renewer.held, made, str(found.directory))
@@ -450,23 +470,30 @@ def conclude_apart(
     with Renewer(errand.open_desk, held) as renewer:
         renewer.rest()
         if said is None or said.result != "resumed":
-            reason = why or (said.reason if said is not None else "") or ENDED_SILENTLY
+            reason = why or (reason_apart(said) if said is not None else "") or ENDED_SILENTLY
             retry = not why and (said is None or said.result != "failed")
             told = told_apart(said)
             return record_when_heard(
                 errand,
                 renewer,
-                lambda held: give_back(errand, desk, held, unclaimed(reason), "", retry=retry, told=told),
+                lambda held: give_back(errand, desk, held, reason, "", retry=retry, told=told),
             )
-        course = errand.course(gate)
+        course = replace(errand.course(gate), note="")  # The job has told it in its reason.
         made = delivery.Made(commits, None, said.meant or said.branch or None, course)
-        remark = "; ".join(part for part in said.reason.split("; ") if part != course.note)
-        again = remark.startswith(ASKED_AGAIN)
+        again = said.cause == ASKED_AGAIN
         try:
             done = record_when_heard(
                 errand,
                 renewer,
-                lambda held: delivery.deliver(desk, held, made, log="", remark=remark, told=told_apart(said)),
+                lambda held: delivery.deliver(
+                    desk,
+                    held,
+                    made,
+                    log="",
+                    remark=said.reason,
+                    told=told_apart(said),
+                    cause=ASKED_AGAIN if again else ENDED,
+                ),
             )
         except ClaimLost as lost:
             kept = delivery.keep_late(desk, renewer.held, made, "")
@@ -483,9 +510,9 @@ def told_apart(said: Outcome | None) -> delivery.Told:
     )
 
 
-def unclaimed(reason: str) -> str:
+def reason_apart(said: Outcome) -> str:
     """A job's own word that it handed its claim back is an attempt like another: it would never end otherwise."""
-    return f"its job {reason}" if reason.startswith(claiming.HANDED_BACK) else reason
+    return f"its job {said.reason}" if said.cause == HANDED_BACK else said.reason
 
 
 def claimed_at(held: HeldClaim) -> str:
@@ -501,7 +528,7 @@ def tell_outcome(
     if remains:
         errand.say(remains)
     made = f": {counted(len(done.commits), 'commit')} on {done.target.branch}" if done.commits else ""
-    errand.say(f"gate {held.gate.id} resumed{made}{f'; {ASKED_AGAIN}' if again else ''}")
+    errand.say(f"gate {held.gate.id} resumed{made}{f'; {IT_ASKED_AGAIN}' if again else ''}")
     branch = done.target.branch if done.commits else ""
     return Resumed(held.gate.id, "resumed", remains, log, branch, done.commits, held.attempt, again)
 

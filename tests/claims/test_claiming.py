@@ -9,7 +9,7 @@ import pytest
 
 from gitgate import claims
 from gitgate.acts.answering import comment
-from gitgate.claims import BranchMoved, ClaimLost, claim, claim_outcome, finish, release, renew
+from gitgate.claims import BranchMoved, ClaimLost, claim, claim_outcome, finish, hand_back, release, renew
 from gitgate.errors import Conflict, IllegalEvent, RemoteUnreachable
 from gitgate.exchange.syncing import sync
 from gitgate.gates import leases
@@ -98,7 +98,7 @@ def test_a_released_gate_is_claimed_again(seat: Seat) -> None:
 
 def test_a_claim_that_was_handed_back_is_no_attempt(seat: Seat) -> None:
     """A worker that is asked to stop does not use up anybody's attempts."""
-    gate = release(seat.desk, claim(seat.desk, answered(seat), claimant()), claims.HANDED_BACK)
+    gate = hand_back(seat.desk, claim(seat.desk, answered(seat), claimant()))
     assert claim(seat.desk, gate, claimant()).attempt == 1
 
 
