@@ -104,11 +104,43 @@ def test_the_address_is_set_in_one_place(tmp_path: Path) -> None:
     names = {str(path.relative_to(tmp_path)) for path in changed}
     assert {
         "pyproject.toml",
-        "docs/github.md",
-        "docs/claude-code.md",
         "gitgate/texts/workflows/gitgate.yml",
     } <= names
     assert [path for path in before if REPOSITORY in path.read_text()] == []
+
+
+def test_the_install_line_works_from_a_clone() -> None:
+    """It installs what the line of the demonstration installs, which CI runs in a fresh clone; no page begins with an index."""
+    top = DOCS.parent
+    readme = (top / "README.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^pipx install (\S+)", readme, re.MULTILINE)
+    demo = re.search(r"pip install -q (\S+) && \.venv/bin/git-gate demo$", readme, re.MULTILINE)
+    assert demo is not None
+    assert line == demo[1] == "'.[forms]'"
+    lines = [
+        (path.name, words)
+        for path in typed_from()
+        for words in re.findall(r"(?:pipx|uv tool) install [^#`\n]*|uvx .*", path.read_text("utf-8"))
+    ]
+    assert len(lines) > 4
+    assert [one for one in lines if "git-gate" in one[1] or "gitgate" in one[1]] == []
+
+
+def typed_from() -> list[Path]:
+    """Pages that a reader types from."""
+    top = DOCS.parent
+    return [
+        top / "README.md",
+        top / "CONTRIBUTING.md",
+        *sorted(DOCS.glob("*.md")),
+        *top.glob("plugin/**/*.md"),
+    ]
+
+
+def test_no_page_has_an_owner_to_fill_in() -> None:
+    """What is typed works as it stands: the address of a repository that nobody has named is no line of a page."""
+    named = [path.name for path in typed_from() if "OWNER/git-gate" in path.read_text("utf-8")]
+    assert named == []
 
 
 def test_settings_with_a_name_in_them_are_documented() -> None:

@@ -77,6 +77,11 @@ def note_presence(desk: Desk, present: Presence) -> None:
             notes.write((b"\n" if cut else b"") + json.dumps(said).encode() + b"\n")
 
 
+def has_asked(desk: Desk) -> bool:
+    """Return whether anybody has asked from this clone."""
+    return presence_file(desk).exists() or earlier_presences(desk).is_dir()
+
+
 def find_presence(desk: Desk, gate: str) -> Presence | None:
     """Who asked this gate from here; None when it was asked elsewhere."""
     notes = read_notes(presence_file(desk))

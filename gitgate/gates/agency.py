@@ -580,6 +580,7 @@ NAMES = ("pre-receive", "post-receive")
 MARK = "# git-gate hook: "
 BEFORE = ".before-git-gate"
 PACKAGE = Path(__file__).resolve().parents[1]
+REINSTALL = "in a clone of git gate's repository: pipx install --force '.[forms]'"
 
 
 def shim(name: str) -> str:
@@ -589,9 +590,7 @@ def shim(name: str) -> str:
             text = (folder / name).read_text(encoding="utf-8")
             program, command = ourselves()
             return text.replace("@COMMAND@", command).replace("@PROGRAM@", program)
-    raise Failure(
-        "the hook shims are not part of this installation", hint="pip install --force-reinstall git-gate"
-    )
+    raise Failure("the hook shims are not part of this installation", hint=REINSTALL)
 
 
 def ourselves() -> tuple[str, str]:

@@ -465,9 +465,7 @@ def configure(desk: Desk, *args: str) -> None:
 def copied(top: Path, name: str, source: Path, words: str) -> Step:
     text = text_of(source)
     if not text:
-        raise Failure(
-            "the plugin is not part of this installation", hint="pip install --force-reinstall git-gate"
-        )
+        raise Failure("the plugin is not part of this installation", hint=agency.REINSTALL)
     current = text_of(top / name) == text
     return Step(name, words, current, lambda: put_text(top / name, text, executable=name == PLACED))
 

@@ -617,7 +617,7 @@ class RehearsalStage:
         if shutil.which("git-gate", path=self.env.get("PATH")) is None:
             return (
                 "git-gate is not on PATH, where its shell and the hooks look",
-                "pipx install git-gate, in a new shell",
+                "in a clone of git gate's repository: pipx install '.[forms]'; then a new shell",
             )
         return f"it was refused: {said}", denied(self.desk) or INIT
 

@@ -52,9 +52,14 @@ def installed_from(env: Mapping[str, str]) -> Source | None:
     commit = str((said.get("vcs_info") or {}).get("commit_id", ""))
     if commit:
         return source_at(str(said.get("url", "")), commit)
-    if (said.get("dir_info") or {}).get("editable"):
-        return checked_out(Path(unquote(urlsplit(str(said.get("url", ""))).path)), env)
-    return None if said.get("dir_info") else built_from(TEXTS, REPOSITORY)
+    if "dir_info" not in said:
+        return built_from(TEXTS, REPOSITORY)
+    top = Path(unquote(urlsplit(str(said.get("url", ""))).path))
+    if (said["dir_info"] or {}).get("editable"):
+        return checked_out(top, "HEAD", env)
+    # A copy of a checkout: the build noted its commit, and the checkout, which may stand elsewhere by now, knows its origin.
+    commit = text_of(TEXTS / BUILT).strip()
+    return checked_out(top, commit, env) if COMMIT.fullmatch(commit) else None
 
 
 def direct_url() -> dict[str, Any]:
@@ -74,19 +79,19 @@ def source_at(address: str, commit: str) -> Source | None:
     return Source(place.path, commit, place.host) if right and COMMIT.fullmatch(commit) else None
 
 
-def checked_out(top: Path, env: Mapping[str, str]) -> Source | None:
-    """A checkout that is installed as it stands: its commit, where its origin has it."""
+def checked_out(top: Path, revision: str, env: Mapping[str, str]) -> Source | None:
+    """Source of an installation that was made in a checkout: the checkout's origin, which has to have that commit."""
     git = Git(top, env)
     if not (top / ".git").exists():
         return None
     address = git.run("remote", "get-url", "origin", check=False).out.decode("utf-8", "replace").strip()
-    commit = git.run("rev-parse", "--verify", "HEAD", check=False).out.decode("ascii", "replace").strip()
+    commit = git.run("rev-parse", "--verify", revision, check=False).out.decode("ascii", "replace").strip()
     found = source_at(address, commit)
     if found is None:
         return None
     if not git.run("branch", "--remotes", "--contains", commit, check=False).out.strip():
         raise Failure(
-            f"git gate runs from {top}, whose commit {commit[:10]} is on no branch of its origin: no job could fetch it",
+            f"git gate was installed from {top}, whose commit {commit[:10]} is on no branch of its origin: no job could fetch it",
             hint=f"git -C {top} push",
         )
     return found

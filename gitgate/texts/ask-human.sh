@@ -32,7 +32,7 @@ esac
 
 program=$(command -v git-gate) || program=$(git config --type=path --get gitgate.program 2>/dev/null) || program=
 if [ -z "$program" ]; then
-  echo "ask-human.sh: git gate is not installed here: pip install git-gate" >&2
+  echo "ask-human.sh: git gate is not installed here; in a clone of its repository: pipx install '.[forms]'" >&2
   exit 1
 fi
 [ "$type" = yesno ] || exec "$program" ask --wait "$@" -- "$question"

@@ -177,7 +177,7 @@ def test_the_script_says_that_git_gate_is_missing(repo: Clone, cli: Command) -> 
     cli.quick("init", "--script", code=0)
     repo.git("config", "--unset-all", "gitgate.program", check=False)
     ended = ask_by_script((), "Which?", PATH="/usr/bin:/bin")
-    assert "pip install git-gate" in ended.communicate(timeout=PATIENCE)[1]
+    assert "in a clone of its repository: pipx install '.[forms]'" in ended.communicate(timeout=PATIENCE)[1]
     assert ended.returncode == 1
 
 

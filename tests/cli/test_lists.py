@@ -145,6 +145,25 @@ def test_init_is_mentioned_once(cli: Command, repo: Clone, ask: Ask) -> None:
     assert [NO_INIT in words for words in said] == [True, False, False, False, False]
 
 
+def test_init_is_not_mentioned_where_nobody_asked(
+    cli: Command, bare: Clone, clone_of: Callable[..., Clone]
+) -> None:
+    """In a clone where a person only answers, no verb tells them to set up what a server or the asker's machine does."""
+    ann, bob = clone_of(bare, "ann"), clone_of(bare, "bob")
+    gate = cli.quick("ask", "One?", "-q", cwd=ann.path, code=0).line
+    verbs: tuple[list[str], ...] = (
+        ["sync"],
+        ["list"],
+        [],
+        ["show", gate],
+        ["respond", gate, "yes"],
+        ["list", "--all"],
+    )
+    said = [cli.quick(*words, cwd=bob.path).err for words in verbs]
+    assert [words for words in said if NO_INIT in words] == []
+    assert NO_INIT in cli.quick("list", "--all", cwd=ann.path).err
+
+
 def test_init_is_not_mentioned_after_it(cli: Command, repo: Clone) -> None:
     """The setting is what `git gate init` leaves."""
     repo.git("config", "gitgate.initialised", "true")

@@ -59,7 +59,8 @@ ELSEWHERE = {
 # By the beginning of a line, and why it cannot be run here.
 NOT_RUN = {
     "git gate wrap -- claude": "it needs Claude Code; tests/asking/test_readme_claude.py runs the README's line",
-    "pipx ": "it installs from PyPI, where this version is only once it is released",
+    "pipx ": "it installs a program for the whole account; .ci/run installs the same from a clone",
+    "git pull": "it is about a clone of git gate's own",
     "gh ": "it needs github.com; the five steps are run with a stand-in",
     "cd your/": "the folder is the reader's",
     "groupadd ": "it adds accounts to the machine",

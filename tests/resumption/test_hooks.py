@@ -55,6 +55,19 @@ def test_an_answer_from_another_clone_resumes_the_agent_on_the_server(
     assert f"commits on feature: {made}\n" in letter
 
 
+def test_an_answer_that_the_server_acts_on_asks_for_no_init(
+    server: Clone, ann: Clone, agent: Agent, cli: Command
+) -> None:
+    """Not even in the clone where the agent asked, as long as that was not set up."""
+    ann.git("config", "--unset", "gitgate.initialised")
+    agent.does(COMMITS)
+    gate = ask(cli, ann, "-q")
+    said = cli.quick("respond", gate, "Postgres", cwd=ann.path, code=0)
+    assert "its hook resumes it" in said.err
+    assert "git gate init" not in said.err
+    until(lambda: state(cli, ann, gate) == "resumed")
+
+
 @pytest.mark.slow
 def test_a_session_that_stayed_behind_is_not_promised(
     server: Clone, ann: Clone, bob: Clone, agent: Agent, cli: Command

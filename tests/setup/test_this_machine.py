@@ -99,7 +99,7 @@ def test_an_installation_that_lost_its_shims(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(agency, "PACKAGE", tmp_path / "package")
     with pytest.raises(Failure) as broken:
         agency.shim("post-receive")
-    assert broken.value.hint.startswith("pip install --force-reinstall")
+    assert broken.value.hint == "in a clone of git gate's repository: pipx install --force '.[forms]'"
 
 
 # workflows
@@ -191,6 +191,29 @@ def test_a_checkout_names_what_its_origin_has(
     assert unpushed.value.hint == f"git -C {here.path} push"
     installed(json.dumps({"url": (here.path / ".git").as_uri(), "dir_info": {"editable": True}}))
     assert workflows.installed_from(os.environ) is None
+
+
+def test_a_copy_of_a_clone_names_the_commit_that_was_built(
+    installed: Callable[[str], None],
+    clone_of: Callable[..., Clone],
+    bare: Clone,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As `pipx install .` leaves it: the build's commit, however far the clone went since; without one nothing is guessed."""
+    here, texts = clone_of(bare, "clone of ours"), tmp_path / "texts"
+    texts.mkdir()
+    monkeypatch.setattr(workflows, "TEXTS", texts)
+    here.git("remote", "set-url", "origin", HOSTED)
+    commit = here.git("rev-parse", "HEAD")
+    here.commit("later")
+    installed(json.dumps({"url": here.path.as_uri(), "dir_info": {}}))
+    assert workflows.installed_from(os.environ) is None
+    (texts / "commit").write_text(commit + "\n")
+    assert workflows.installed_from(os.environ) == workflows.Source("team/git-gate", commit)
+    (texts / "commit").write_text(here.git("rev-parse", "HEAD") + "\n")
+    with pytest.raises(Failure, match="on no branch of its origin"):
+        workflows.installed_from(os.environ)
 
 
 # agents

@@ -6,6 +6,7 @@ import json
 import threading
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from gitgate.model.gate import SessionRef
 from support import PATIENCE
+from support.readme import README, fenced
 from support.testbed.command import Command, ForkedCommand
 from support.testbed.repositories import Clone
 
@@ -245,6 +247,24 @@ def test_a_call_under_a_rule_waits_for_a_person(agent: Agent, cli: Command) -> N
     changed = agent.before("Bash", call, command=command + " -destroy", description="go")
     assert changed[DECISION] == "deny"
     assert "changed" in changed[REASON]
+
+
+@pytest.mark.slow
+def test_the_readmes_rules_hold_as_it_says(agent: Agent, bare: Clone) -> None:
+    """Once they are on the protected branch: without a remote in a commit of `main`, with one pushed to its default branch."""
+    page = README.read_text("utf-8")
+    rules, calls = fenced(page, "yaml"), ("terraform apply -auto-approve", "cd infra && terraform apply")
+    put_rules(agent.clone, rules)
+    path = str(agent.clone.path / "migrations/1.sql")
+    assert [agent.before("Bash", command=words)[DECISION] for words in calls[:1]] == ["defer"]
+    other = Agent(agent.clone, str(uuid4()))
+    assert other.before("Write", file_path=path, content="x")[DECISION] == "defer"
+    third = Agent(agent.clone, str(uuid4()))
+    assert third.before("Bash", command="terraform plan") == {}
+    agent.clone.git("remote", "add", "origin", str(bare.path))
+    agent.clone.git("push", "-q", "-f", "origin", "main")
+    agent.clone.git("fetch", "-q", "origin")
+    assert third.before("Bash", command=calls[1])[DECISION] == "defer"
 
 
 def test_a_rule_that_vanished_does_not_free_a_call(agent: Agent, cli: Command) -> None:

@@ -149,10 +149,16 @@ class Screen:
         self.warn(hang(words, cells, deeper=" " * deeper) if deeper else wrap(words, cells))
 
     def say_once(self, desk: Desk) -> None:
-        """Once in a clone: what `git gate init` would change. Whoever asks, lists or answers works without it."""
+        """Say once, in a clone where somebody has asked, that `git gate init` lets it resume agents. Where people only answer,
+        the server or the asker's own machine goes on.
+        """
         if self.quiet or desk.settings.flag("initialised"):
             return
+        from ...context.machine import has_asked
         from ...store import private_folder
+
+        if not has_asked(desk):
+            return
 
         told = desk.repo.state_dir / "told-of-init"
         try:

@@ -300,8 +300,19 @@ def tell_answered(screen: Screen, desk: Desk, done: Responded, *, resume: bool =
         screen.emit("gate", shapes.gate(gate, pushed=done.published.pushed, **facts), "")
     tell_trouble(screen, done.published)
     screen.say(f"gate {gate.id}{' ' if done.counted else ': '}{recording_words(desk, done, resume=resume)}")
-    screen.say_once(desk)
+    if left_to_this_clone(desk, done):
+        screen.say_once(desk)
     return DONE
+
+
+def left_to_this_clone(desk: Desk, done: Responded) -> bool:
+    """Return whether nothing but this clone, in which the agent asked, would start it again."""
+    from ...context.machine import find_presence
+
+    published = done.published
+    if published.log or (published.pushed and (published.told == "" or on_forge(desk, published.remote))):
+        return False
+    return find_presence(desk, done.gate.id) is not None
 
 
 def what_next(desk: Desk, done: Responded, *, resume: bool = True) -> str:

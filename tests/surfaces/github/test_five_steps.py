@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from gitgate.setup.workflows import AGENT, ANSWERS, FOLDER
-from gitgate.version import REPOSITORY
 from support.forges.callers import Event, calls
 from support.forges.jobs import TOP, Ran, run_workflow
 from support.forges.standin import Forge
@@ -24,20 +23,24 @@ from .conftest import THREAD
 
 pytestmark = pytest.mark.slow  # some ten commands, and two jobs
 
-OURS, COMMIT = "team/git-gate", "c0ffee" * 6 + "beef"
+OURS = "team/git-gate"
 KNOWN = [["auth", "token"], ["secret", "set"], ["pr", "create"], ["workflow", "run"]]
-# Notes how it was called, and does of it what a test can see; `pipx` notes where it installed from, as pip would.
+# Notes how it was called, and does of it what a test can see; `pipx` copies the package with the clone's commit, as the build
+# does, and notes where it installed from, as pip does.
 PROGRAM = """#!{python}
-import json, pathlib, sys
+import json, pathlib, shutil, subprocess, sys
 name, words = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
 with open({log!r}, "a") as log:
     log.write(json.dumps([name, *words]) + "\\n")
 if name == "pipx":
-    package, _, url = words[1].partition(" @ git+")
     place = pathlib.Path({site!r}, "git_gate-0.dist-info")
     place.mkdir(parents=True)
     (place / "METADATA").write_text("Metadata-Version: 2.1\\nName: git-gate\\nVersion: 0\\n")
-    noted = {{"url": url, "vcs_info": {{"vcs": "git", "commit_id": {commit!r}}}}}
+    noted = {{"url": pathlib.Path.cwd().as_uri(), "dir_info": {{}}}}
+    shutil.copytree({package!r}, place.parent / "gitgate", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree({shims!r}, place.parent / "gitgate/shims")
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], stdout=subprocess.PIPE, check=True).stdout
+    (place.parent / "gitgate/texts/commit").write_bytes(commit)
     (place / "direct_url.json").write_text(json.dumps(noted))
 if words[:2] == ["auth", "token"]:
     print("ada-token")
@@ -87,13 +90,13 @@ class Reader:
     folder: Path
     jobs: int = 0
 
-    def type(self, block: str) -> str:
-        """What they copy, line by line: each has to do."""
+    def type(self, block: str, place: Path | None = None) -> str:
+        """Run what they copy, line by line, in their clone or in another place: each has to do."""
         programs = f"{self.folder / 'programs'}:{os.environ['PATH']}"
         env = {**os.environ, "PATH": programs, "PYTHONPATH": str(self.folder / "site")}
         done = subprocess.run(
             ["bash", "-eu", "-o", "pipefail", "-c", block],
-            cwd=self.clone.path,
+            cwd=place or self.clone.path,
             env=env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -157,7 +160,12 @@ def reader(
     """Their remote is github.com, which only ssh reaches, and ssh leads to the bare repository; its API is the stand-in."""
     for name in forge.env:
         monkeypatch.delenv(name)
-    named = {"log": str(tmp_path / "log"), "site": str(tmp_path / "site"), "commit": COMMIT}
+    named = {
+        "log": str(tmp_path / "log"),
+        "site": str(tmp_path / "site"),
+        "package": str(TOP / "gitgate"),
+        "shims": str(TOP / "hooks"),
+    }
     for name in ("gh", "pipx"):
         put(tmp_path / "programs" / name, PROGRAM.format(python=sys.executable, **named))
     put(tmp_path / "agents/claude", CLAUDE.format(folder=tmp_path))
@@ -181,23 +189,26 @@ def well(done: list[Ran]) -> list[str]:
 
 
 def test_nothing_is_to_be_filled_in() -> None:
-    """What stands in the steps is copied as it is; the one address in it is the one that gitgate/version.py has."""
+    """The steps are copied as they are: no address stands in them, and no word in capitals."""
     text = "".join(block for step in steps() for block in blocks(step, "sh"))
-    assert re.findall(r"<\w|\b[A-Z]{4,}(?:/[A-Z]+)?\b", text.replace(REPOSITORY, "")) == []
-    assert text.count(REPOSITORY) == 1
+    assert re.findall(r"<\w|\b[A-Z]{4,}(?:/[A-Z]+)?\b", text.replace("ANTHROPIC_API_KEY", "")) == []
+    assert "github.com" not in text
     assert [len(blocks(step, "sh")) for step in steps()] == [1, 1, 1, 1, 1]
     assert [len(blocks(step, "yaml")) for step in steps()] == [0, 0, 1, 0, 0]
 
 
 def test_five_steps_lead_to_an_answered_question(reader: Reader) -> None:
     install, write, name_agent, publish, ask = steps()
-    reader.type(blocks(install, "sh")[0].replace(REPOSITORY, OURS))
-    assert reader.typed("pipx") == [["pipx", "install", f"git-gate[all] @ git+https://github.com/{OURS}"]]
+    ours = reader.clone_of(reader.bare, "ours")
+    ours.git("remote", "set-url", "origin", f"git@github.com:{OURS}.git")
+    commit = ours.git("rev-parse", "HEAD")
+    reader.type(blocks(install, "sh")[0], ours.path)
+    assert reader.typed("pipx") == [["pipx", "install", ".[all]"]]
 
     reader.type(blocks(write, "sh")[0])
     written = (reader.clone.path / FOLDER / ANSWERS).read_text()
-    assert f"uses: {OURS}/.github/workflows/answer.yml@{COMMIT}" in written
-    assert f'      source: {OURS}\n      source-commit: "{COMMIT}"\n' in written
+    assert f"uses: {OURS}/.github/workflows/answer.yml@{commit}" in written
+    assert f'      source: {OURS}\n      source-commit: "{commit}"\n' in written
 
     (line,) = blocks(name_agent, "yaml")
     reader.edit(ANSWERS, line, 2)
