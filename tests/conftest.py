@@ -245,7 +245,7 @@ def home(
         if os.environ.get(name) != value:
             monkeypatch.setenv(name, value)
     write_global_config(home)
-    monkeypatch.setattr(context, "PROC", home / "no-proc")
+    monkeypatch.setattr(context, "PROC", None)
     empty = home / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)

@@ -212,6 +212,8 @@ def agent_here(desk: Desk) -> str:
 
 def elsewhere(desk: Desk, pid: int) -> str:
     """Which working tree it is, where the program itself is in none of it: it may drive an agent in each of several."""
+    if context.PROC is None:
+        return ""
     try:
         place = (context.PROC / str(pid) / "cwd").readlink()
     except OSError:

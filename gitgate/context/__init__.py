@@ -5,6 +5,7 @@ agent, by the processes above this one.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -118,15 +119,14 @@ class Desk:
 
     def refuse_agents(self, verb: str) -> None:
         """An agent never answers, stops or joins a gate: its shell has the person's git identity, not their judgement."""
-        told = self.agent_here()
-        if told:
-            raise NotAllowed(
-                f"`git gate {verb}` is for people, and this is an agent's process ({told})",
-                hint="leave it to the person; an agent asks with: git gate ask, and reads with: git gate check ID",
-            )
+        require_person(
+            f"`git gate {verb}`",
+            self.settings.env,
+            hint="leave it to the person; an agent asks with: git gate ask, and reads with: git gate check ID",
+        )
 
     def agent_here(self) -> str:
-        """What tells that this is an agent's process; empty when nothing does."""
+        """Return why this is no person's process; empty when nothing speaks against a person."""
         marker = self.agents_mark()
         return f"{marker} is set" if marker else agent_above()
 
@@ -208,13 +208,20 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:
 # children's environment is still in its own, and its name and its command line stay: where the system
 # shows them (`/proc`), they are looked at.
 #
-# Best effort: a process that cuts itself off from its parents, or plain git, is not seen here. What stops
-# those are signed answers and the server's rules.
+# Where the system should show them and does not, nobody can say that a person started this process: it
+# counts as an agent's. That is so where `/proc` is empty or another PID namespace's, or lacks a process
+# above us that it ought to show.
+#
+# Best effort: a process that cuts itself off from its parents, a sandbox with processes of its own and
+# without a marker, or plain git, is not seen here. What stops those are signed answers and the server's rules.
 
 
-ALL = PROC = Path("/proc")  # of the second only what is above this process is asked
-MOST_ABOVE = 64
+ALL = Path("/proc")
+PROC: Path | None = ALL if sys.platform == "linux" else None  # None where the system shows no processes so
+MOST_ABOVE = 256
 LONGEST_COMMAND = 65_536
+HIDING = ("2", "invisible", "4", "ptraceable")  # values of `hidepid`
+LOOKS = 3  # a process may end while we look; then its parent's number changes, and the next look is whole
 
 
 @dataclass(frozen=True)
@@ -225,6 +232,7 @@ class Process:
     called: str
     words: tuple[str, ...]
     place: Path
+    parent: int = 0
 
     @property
     def agent(self) -> str:
@@ -234,31 +242,127 @@ class Process:
         found = program_of_process(self.called, self.words)
         return found.name if found else ""
 
+    @property
+    def sign(self) -> str:
+        """What tells that it is an agent's: a mark in its environment, or its program; empty when nothing does."""
+        if mark := marker_of(self.place):
+            return f"{mark} is set in process {self.pid}, {self.called}"
+        return f"process {self.pid} is {agent}" if (agent := self.agent) else ""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Result of a look at the processes above: what tells of an agent, or which process could not be seen."""
+
+    agent: str = ""
+    gap: str = ""
+
 
 def above(pid: int | None = None, proc: Path | None = None) -> Iterator[Process]:
     """This process and those above it, the nearest first, as far as they can be seen."""
     place = PROC if proc is None else proc
     here = os.getpid() if pid is None else pid
     for _ in range(MOST_ABOVE):
-        try:
-            head, _, tail = (place / str(here) / "stat").read_text("utf-8", "replace").rpartition(")")
-        except OSError:
+        process = read_process(place, here) if place is not None and here > 0 else None
+        if process is None:
             return
-        yield Process(here, head.partition("(")[2], command_line(place / str(here)), place / str(here))
-        here = int(tail.split()[1])
-        if here <= 1:
-            return
+        yield process
+        here = process.parent
+
+
+def read_process(proc: Path, pid: int) -> Process | None:
+    """Read one process; None where it is not shown, or another one in its place."""
+    place = proc / str(pid)
+    try:
+        head, _, tail = (place / "stat").read_text("utf-8", "replace").rpartition(")")
+    except OSError:
+        return None
+    number, _, called = head.partition(" (")
+    fields = tail.split()
+    if number != str(pid) or len(fields) < 2 or not fields[1].isdecimal():
+        return None
+    return Process(pid, called, command_line(place), place, int(fields[1]))
+
+
+def look_above(pid: int | None = None, proc: Path | None = None) -> Look:
+    """Look for an agent among this process and those above it, up to the first of this PID namespace."""
+    place = PROC if proc is None else proc
+    here = os.getpid() if pid is None else pid
+    if place is None:
+        return Look()
+    gap = ""
+    for _ in range(LOOKS):
+        seen = list(above(here, place))
+        if sign := next((sign for process in seen if (sign := process.sign)), ""):
+            return Look(agent=sign)
+        gap = gap_above(here, seen, place)
+        if not gap:
+            return Look()
+    return Look(gap=gap)
+
+
+def gap_above(pid: int, seen: Sequence[Process], proc: Path) -> str:
+    """Say which process `/proc` ought to show and does not; empty where it shows all that it has to."""
+    try:
+        own = (proc / "self").readlink().name
+    except OSError:
+        own = ""
+    if not seen or own != str(pid):
+        return f"{proc} does not show this very process, {pid}"
+    parent = seen[-1].parent
+    if len(seen) >= MOST_ABOVE:
+        return f"more than {MOST_ABOVE} processes stand above it"
+    # No number: it was started from outside of this PID namespace, as by `docker exec`.
+    if parent == 0 or (is_of_others(parent) and hides_others(proc)):
+        return ""
+    return f"{proc} does not show process {parent}, which stands above it"
+
+
+def is_of_others(pid: int) -> bool:
+    """Whether a process is there and another user's: the system does not let us signal it."""
+    try:
+        os.kill(pid, 0)  # sends nothing
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def hides_others(proc: Path) -> bool:
+    """Whether `/proc` was mounted to show each user only their own processes (`hidepid`)."""
+    try:
+        mounts = (proc / "self" / "mountinfo").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return False
+    # Of several at one place the last one shows. Behind the dash: the kind, its source, the options.
+    fitting = [line.split() for line in mounts if line.split()[4:5] == [str(proc)]]
+    if not fitting or "-" not in fitting[-1]:
+        return False
+    kind, _, options = (*fitting[-1][fitting[-1].index("-") + 1 :], "", "", "")[:3]
+    said = next((word.partition("=")[2] for word in options.split(",") if word.startswith("hidepid=")), "")
+    return kind == "proc" and said in HIDING
 
 
 def agent_above(pid: int | None = None, proc: Path | None = None) -> str:
-    """What tells of an agent among this process and those above it; empty when nothing does."""
-    for process in above(pid, proc):
-        mark = marker_of(process.place)
-        if mark:
-            return f"{mark} is set in process {process.pid}, {process.called}"
-        if agent := process.agent:
-            return f"process {process.pid} is {agent}"
-    return ""
+    """Return why a person is not taken to have started this process; empty when nothing speaks against one."""
+    look = look_above(pid, proc)
+    return look.agent or look.gap
+
+
+def require_person(act: str, env: Mapping[str, str], *, hint: str) -> None:
+    """Refuse `act` where an agent started this process, or where nobody can see whether one did."""
+    from ..agents import mark_in
+
+    marker = mark_in(env)
+    look = Look(agent=f"{marker} is set") if marker else look_above()
+    if look.agent:
+        raise NotAllowed(f"{act} is for people, and this is an agent's process ({look.agent})", hint=hint)
+    if look.gap:
+        raise NotAllowed(
+            f"{act} is for people, and whether an agent started this process cannot be seen: {look.gap}",
+            hint="type it where /proc shows them: outside of this sandbox, or after: mount -t proc proc /proc",
+        )
 
 
 def is_agent(pid: int) -> bool:

@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from .. import config
+from .. import config, context
 from ..acts.answering import check_open
 from ..acts.asking import AskWishes
-from ..agents import mark_in
-from ..context import agent_above
 from ..errors import Conflict, NotAllowed, Usage
 from ..gates.recording import record
 from ..model import ANSWERED
@@ -287,12 +285,11 @@ class CliPrompt:
 
 def refuse_agents() -> None:
     """An agent has the person's terminal sometimes, and their judgement never."""
-    above = mark_in(config.environment()) or agent_above()
-    if above:
-        raise NotAllowed(
-            f"cli_prompt is for people, and this is an agent's process ({above})",
-            hint="human=None opens gates, which a person answers: git gate respond",
-        )
+    context.require_person(
+        "cli_prompt",
+        config.environment(),
+        hint="human=None opens gates, which a person answers: git gate respond",
+    )
 
 
 def cli_prompt() -> CliPrompt:

@@ -20,11 +20,10 @@ from support.testbed.seal import OUTSIDE
 
 DRIVER = """
 import contextlib, io, json, os, sys
-from pathlib import Path
 from gitgate import context
 from gitgate.cli.main import main
 
-context.PROC = Path("/nowhere")  # whoever runs the tests may be an agent's child
+context.PROC = None  # whoever runs the tests may be an agent's child
 own = dict(os.environ)
 for line in sys.stdin:
     given = json.loads(line)

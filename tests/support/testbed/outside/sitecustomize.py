@@ -4,11 +4,9 @@ import os
 import sys
 
 if any("git-gate" in word or word == "gitgate" for word in sys.orig_argv[:6]):
-    from pathlib import Path
-
     from gitgate import context
 
-    context.PROC = Path("/nowhere")
+    context.PROC = None  # as on a system that shows no processes
 
 if "FAKETIME" in os.environ:
     # libfaketime leaves the clock alone that Python sleeps by, and refuses to sleep by it.
