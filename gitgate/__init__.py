@@ -11,218 +11,32 @@ first used, so that `import gitgate` costs nothing.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import errors, testing
-    from .api import (
-        AgentFailed,
-        AgentSignal,
-        Answer,
-        Archived,
-        Checkpoint,
-        ChildStopped,
-        Comparison,
-        Conversation,
-        Diverged,
-        Dropped,
-        Event,
-        Exported,
-        Finding,
-        Flow,
-        FlowEvent,
-        FlowState,
-        FoundDecision,
-        Gate,
-        GateOutcome,
-        Human,
-        Interactive,
-        Origin,
-        Phase,
-        Policy,
-        Problem,
-        PutAside,
-        ReceivedSignal,
-        Resumed,
-        Ruling,
-        RunStuck,
-        RunWaits,
-        SessionResult,
-        Status,
-        Step,
-        StepFailed,
-        Synced,
-        Verified,
-        Worktree,
-        again,
-        archive,
-        ask,
-        ask_interactive,
-        auto_approve,
-        check,
-        cli_prompt,
-        comment,
-        compare,
-        complete,
-        diff,
-        doctor,
-        edit,
-        export,
-        first,
-        flow,
-        fork,
-        init,
-        list,  # noqa: A004 - the verb's name
-        log,
-        note,
-        now,
-        parallel,
-        patched,
-        pause,
-        policy_check,
-        random,
-        receive,
-        respond,
-        resume,
-        run,
-        search,
-        session_drop,
-        show,
-        signal,
-        sleep,
-        soon,
-        status,
-        step,
-        step_id,
-        stop,
-        stuck,
-        sync,
-        tree,
-        until,
-        uuid,
-        verify,
-        wait,
-        watch,
-        why,
-        withdraw,
-        workdir,
-        worktree,
-    )
-    from .errors import GateError
-
-__all__ = [
-    "AgentFailed",
-    "AgentSignal",
-    "Answer",
-    "Archived",
-    "Checkpoint",
-    "ChildStopped",
-    "Comparison",
-    "Conversation",
-    "Diverged",
-    "Dropped",
-    "Event",
-    "Exported",
-    "Finding",
-    "Flow",
-    "FlowEvent",
-    "FlowState",
-    "FoundDecision",
-    "Gate",
-    "GateError",
-    "GateOutcome",
-    "Human",
-    "Interactive",
-    "Origin",
-    "Phase",
-    "Policy",
-    "Problem",
-    "PutAside",
-    "ReceivedSignal",
-    "Resumed",
-    "Ruling",
-    "RunStuck",
-    "RunWaits",
-    "SessionResult",
-    "Status",
-    "Step",
-    "StepFailed",
-    "Synced",
-    "Verified",
-    "Worktree",
-    "again",
-    "archive",
-    "ask",
-    "ask_interactive",
-    "auto_approve",
-    "check",
-    "cli_prompt",
-    "comment",
-    "compare",
-    "complete",
-    "diff",
-    "doctor",
-    "edit",
-    "errors",
-    "export",
-    "first",
-    "flow",
-    "fork",
-    "init",
-    "list",
-    "log",
-    "note",
-    "now",
-    "parallel",
-    "patched",
-    "pause",
-    "policy_check",
-    "random",
-    "receive",
-    "respond",
-    "resume",
-    "run",
-    "search",
-    "session_drop",
-    "show",
-    "signal",
-    "sleep",
-    "soon",
-    "status",
-    "step",
-    "step_id",
-    "stop",
-    "stuck",
-    "sync",
-    "testing",
-    "tree",
-    "until",
-    "uuid",
-    "verify",
-    "wait",
-    "watch",
-    "why",
-    "withdraw",
-    "workdir",
-    "worktree",
-]
+    from . import testing as testing
+    from .api import *  # noqa: F403 - `api` lists each public name, once
 
 
 def __getattr__(name: str) -> object:
-    if name == "testing":
-        from importlib import import_module
-
-        return import_module("gitgate.testing")
-    if name in __all__:
-        from . import api
-
-        return getattr(api, name)
+    # A module of this package is loaded by itself, and `api` with all that it needs only for a public name.
+    # `from gitgate import *` asks for `__all__`; other names like that are Python's own questions.
+    if name.startswith("__") and name not in {"__all__", "__version__"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "__version__":
-        from .version import VERSION
+        return import_module("gitgate.version").VERSION
+    from importlib.util import find_spec
 
-        return VERSION
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if find_spec(f"gitgate.{name}") is not None:
+        return import_module(f"gitgate.{name}")
+    api = import_module("gitgate.api")
+    if name == "__all__":
+        return [*api.__all__, "testing"]
+    if name not in api.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(api, name)
 
 
 def __dir__() -> tuple[str, ...]:
-    return (*__all__, "__version__")
+    return (*import_module("gitgate.api").__all__, "testing", "__version__")
