@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from .document import NamedTuple, dataclass, field, replace
+from .document import NamedTuple, dataclass, field, is_blank, near, nearest, replace
 from .errors import GateError, UnsupportedSystem, Usage
 
 FILE = ".gitgate.yml"
@@ -336,8 +336,6 @@ class Settings:
         """The same of the environment, where others may have variables too: those that are all but one of ours, and those
         that set what only this machine's configuration may.
         """
-        from .document import nearest
-
         settings = {one.variable: one for one in SETTINGS}
         wrong = {}
         for name in self.env:
@@ -492,8 +490,6 @@ def misfit(setting: Setting, value: str) -> str:
 
 def close_name(name: str, known: Iterable[str]) -> str:
     """` (did you mean maxAgents?)`, where one of the names is close."""
-    from .document import near
-
     return near(name, list(known))
 
 
@@ -563,13 +559,11 @@ def read_file(path: Path, unread: list[str] | None = None) -> Mapping[str, str]:
         return {}
     except OSError as unreadable:
         raise Usage(f"{path} cannot be read: {unreadable.strerror}") from unreadable
-    from .document import is_blank
-
     if is_blank(data):
         return {}
-    from .document import codec
+    from .document.codec import parse_document
 
-    root = codec.parse_document(data, str(path))
+    root = parse_document(data, str(path))
     if unread is not None:
         strange = [(name, item) for name, item in root.mapping().items() if name not in IN_FILE]
         unread += [

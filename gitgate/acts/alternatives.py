@@ -13,21 +13,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..context import Desk, machine
+from ..context import Desk, machine, session_proof
 from ..context.targets import may_publish_work
 from ..document import dataclass, field, replace
 from ..errors import BrokenRecord, Failure, GateError, Usage
 from ..exchange.syncing import Published, publish
 from ..gates.agency import adapter, stayed
 from ..gates.recording import tell_people
-from ..gates.work import bring_work
+from ..gates.work import bring_work, painted
 from ..model import UNSIGNED, SignatureMark
 from ..model.gate import Answer, Claim, Gate, Outcome, Remark, SavedSession, Work
 from ..questions import Given
 from ..questions.answers import printed, read_answer
 from ..questions.drafts import Draft
 from ..store.records import NOBODY, Signature
-from . import find_anywhere, find_gate
+from . import find_anywhere, find_gate, sessions
 from .asking import Asked, AskWishes, check_draft, check_enclosed, moves, opened_by, with_nonce
 
 
@@ -163,7 +163,6 @@ def why_missing(gate: Gate) -> str:
 
 def with_diff(desk: Desk, told: Comparison, *, patch: bool, cells: int, color: bool) -> Comparison:
     """What the second outcome has otherwise than the first, as far as both are here."""
-    from ..gates.work import painted
     from ..store.work.restore import diff
     from ..store.work.snapshot import count_changes
     from ..text import neutral
@@ -247,9 +246,6 @@ def work_of_fork(desk: Desk, first: Gate) -> Work:
 
 def conversation_of_fork(desk: Desk, first: Gate) -> SavedSession | None:
     """A copy of the conversation as it was when the agent asked, under an id of its own. None where none belongs to the gate."""
-    from ..context import session_proof
-    from . import sessions
-
     session = first.opened.session
     if session is None:
         return None
@@ -280,7 +276,6 @@ def as_asked(desk: Desk, first: Gate, oid: str) -> str:
     """Its session as it was before anybody talked in it, or an agent went on with it. It is saved more than once while it waits:
     what was asked by a hook ends only after that.
     """
-    from ..context import session_proof
     from ..gates.history import seconds_at
 
     until = float("inf")
@@ -311,7 +306,6 @@ def compose_fork(
 ) -> Asked:
     """Objects; no ref names them yet."""
     from ..policy.permit import tightened
-    from . import sessions
 
     tree = sessions.tree_of(desk, saved) if saved is not None else ""
     wanted = opened_by(desk, draft, work, saved, tree, AskWishes(), tuple(attached))

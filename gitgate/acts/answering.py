@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from .. import model
 from .. import text as times
@@ -14,10 +14,10 @@ from ..context import Desk, check_choice
 from ..context.targets import may_publish_work, remote_of
 from ..document import dataclass, field, replace
 from ..errors import BadAnswer, Conflict, GateError, IllegalEvent, NotAllowed, PushRefused, Stale, Usage
-from ..exchange.syncing import Published, publish
+from ..exchange.syncing import Published, publish, sync
 from ..gates.recording import act, record, reload
 from ..model import ANSWERED, AWAITING, PRIORITIES, refusal, split_person, traits
-from ..model.gate import Answer, Edit, Entry, Event, Gate, Remark
+from ..model.gate import STATUS, Answer, Conversation, Edit, Entry, Event, Gate, Remark
 from ..policy.permit import Permit, permit, permit_change, permit_words, signing, written_at
 from ..policy.ruling import SaidHow, Who
 from ..questions import Given
@@ -26,9 +26,6 @@ from ..questions.types import type_of
 from ..record import Summary
 from ..record.events import changed_terms, said_elsewhere, why_late
 from ..store.git.refs import OPEN
-
-if TYPE_CHECKING:
-    from ..model.gate import Conversation
 
 
 class Deliver(Protocol):
@@ -201,8 +198,6 @@ def held(gate: Gate, status: str, message: str) -> Conversation | None:
     """What a signal leaves of a session that nobody held here."""
     if all(question.type != "session" for question in gate.opened.questions):
         return None
-    from ..model.gate import STATUS, Conversation
-
     word = status.strip()
     if not re.fullmatch(STATUS, word):
         return Conversation("completed", 0, message=message.strip(), source="person")
@@ -267,8 +262,6 @@ def published(desk: Desk, fates: list[BatchFate], *, insist: bool) -> list[Batch
     remote = remote_of(desk)
     if remote is None or not any(fate.done for fate in fates):
         return fates
-    from ..exchange.syncing import sync
-
     try:
         refused = sync(desk, remote)
         reasons = {**refused.refused, **refused.broken}

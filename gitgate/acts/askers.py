@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .. import context
 from ..context import Desk, Process, above
 from ..document import dataclass
-from ..gates.work import followed
+from ..gates.work import followed, served_in, stands_here
 from ..model import is_id, is_robot, login_of
 from ..model.gate import Gate, SavedSession
 from ..questions.drafts import Draft
@@ -58,7 +58,6 @@ def session_of_draft(desk: Desk, draft: Draft) -> SavedSession | None:
 def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None, branch: str | None = None) -> None:
     """What this machine alone knows of the asker, so that it can be resumed in its place, and told from others."""
     from ..context.machine import Presence, note_presence
-    from ..gates.work import served_in, stands_here
 
     note_presence(
         desk,

@@ -32,7 +32,7 @@ from ..store.git.refs import OPEN
 from ..text import one_line
 from ..text.digests import sha256
 from ..text.secrets import redact, secret_values
-from . import answering
+from . import answering, find_gate
 from .askers import asks_nobody
 from .asking import AskWishes, ask, key_ref, read_attachment
 
@@ -58,9 +58,9 @@ def load_rules(desk: Desk) -> tuple[CallRule, ...]:
     found = read_protected(desk.records.objects, FILE, protected_refs(desk))
     if found is None or not may_have(found.data, "approvals"):
         return ()
-    from ..document import codec
+    from ..document.codec import parse_document
 
-    return parse_rules(codec.parse_document(found.data, found.source))
+    return parse_rules(parse_document(found.data, found.source))
 
 
 def key_of_call(call_id: str) -> str:
@@ -92,8 +92,6 @@ def gate_of_key(desk: Desk, key: str) -> Gate | None:
 
 def any_gate(desk: Desk, gate: str) -> Gate | None:
     """The gate of that id as it is now, archived or not; one that is unknown here is none."""
-    from . import find_gate
-
     try:
         return find_gate(desk, gate).gate
     except GateError:
@@ -204,9 +202,9 @@ def take_turn(place: Path) -> bool:
 
 def save_sessions(desk: Desk, ref: SessionRef) -> list[str]:
     """Save a conversation that came to its end again for every gate that it waits at: now its last words are there."""
-    from . import sessions
+    from .sessions import save
 
-    return [gate.id for gate in waiting(desk, ref.id) if sessions.save(desk, gate, ref).files]
+    return [gate.id for gate in waiting(desk, ref.id) if save(desk, gate, ref).files]
 
 
 def publish_sessions(desk: Desk, gates: list[str]) -> None:
@@ -519,14 +517,14 @@ def look_before_run(desk: Desk) -> BeforeRun:
 
 def read_end(argv: Sequence[str], out: bytes) -> EndedCommand:
     """What an agent's program said, in its own form; else the output as text."""
-    from .. import agents
+    from ..agents import AGENTS, read_end
     from ..agents.agent import EndedCommand
     from ..agents.claude import session_in
 
     name = program_name(argv)
-    known = name if name in agents.AGENTS and name != "command" else "claude"
+    known = name if name in AGENTS and name != "command" else "claude"
     text = out.decode("utf-8", "replace")
-    return agents.read_end(argv, out) or EndedCommand(text, session_in(argv), known)
+    return read_end(argv, out) or EndedCommand(text, session_in(argv), known)
 
 
 def environment_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from .. import text
@@ -17,7 +17,7 @@ from ..gates import Filter, list_gates
 from ..gates.recording import act
 from ..model import UNSIGNED
 from ..model.gate import Answer, Claim, Gate, Opened
-from ..record import Summary
+from ..record import Summary, loose_ends, summary_of
 from ..store.git.refs import OPEN
 from ..text import one_line
 from . import find_gate, find_open
@@ -53,8 +53,6 @@ def gate_status(desk: Desk, given: str) -> tuple[Json, str]:
     if gate.deadline and gate.state == "awaiting":
         lines.append(f"deadline: {gate.deadline} ({gate.opened.on_timeout})")
     if gate.outcome is not None:
-        from ..record import loose_ends
-
         lines += [f"left: {one_line(words)}" for words in loose_ends(gate.outcome)]
     stuck = is_stalled(desk, gate)
     if stuck:
@@ -106,7 +104,6 @@ def is_stalled(desk: Desk, gate: Gate) -> str:
     """Why a person is needed although there is an answer; empty when none is."""
     if gate.state == "resuming" or gate.actionable:
         from ..gates.leases import may_stall, stalled
-        from ..record import summary_of
 
         summary = summary_of(gate.id, gate.tip, desk.records.commit(gate.tip).message)
         if may_stall(summary) and stalled(desk, summary):
@@ -132,8 +129,6 @@ def next_command(gate: Gate) -> str:
 
 def overall_status(desk: Desk) -> tuple[Json, str]:
     """All gates counted, and each agent with how it is doing."""
-    from dataclasses import asdict
-
     from .needs import end_signalled
 
     end_signalled(desk)

@@ -66,9 +66,9 @@ def tree_of(desk: Desk, saved: SavedSession) -> str:
 def write(desk: Desk, gate: str, agent: str, tree: str) -> str:
     """The commit of a session's content, as it is saved with the question."""
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
-    from ..context import session_proof
+    from ..context.session_proof import message_of
 
-    return desk.records.write_commit(tree, (), by, session_proof.message_of(gate, agent))
+    return desk.records.write_commit(tree, (), by, message_of(gate, agent))
 
 
 def quoted_place(place: str) -> str:
@@ -91,9 +91,9 @@ def keep_session(desk: Desk, gate: Gate, saved: SavedSession) -> None:
         return
     if old is None and is_bound(gate) and machine.find_presence(desk, gate.id) is not None:
         return  # It was erased, and the next key with it.
-    from ..context import session_proof
+    from ..context.session_proof import on_top
 
-    message = session_proof.on_top(desk, gate, old, tree, saved.agent) if old is not None else None
+    message = on_top(desk, gate, old, tree, saved.agent) if old is not None else None
     if message is not None and old is not None:
         by = Signature(desk.settings.identity() or NOBODY, desk.at)
         new = desk.records.write_commit(tree, (old,), by, message)
@@ -112,9 +112,9 @@ def content_here(desk: Desk, gate: Gate) -> str:
     session, oid = gate.opened.session, desk.refs.get(SESSIONS + gate.id)
     if session is None or oid is None:
         return ""
-    from ..context import session_proof
+    from ..context.session_proof import content_of
 
-    return session_proof.content_of(session.salt, desk.records.commit(oid).tree)
+    return content_of(session.salt, desk.records.commit(oid).tree)
 
 
 def saved(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
@@ -182,9 +182,9 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
         raise Failure(f"gate {gate.id} was asked without a session", hint=f"git gate check {gate.id}")
     here = machine.find_presence(desk, gate.id)
     oid = latest_oid(desk, gate)
-    from ..context import session_proof
+    from ..context.session_proof import against_session
 
-    wrong = session_proof.against_session(desk, gate, oid) if oid is not None else ""
+    wrong = against_session(desk, gate, oid) if oid is not None else ""
     if wrong:
         raise BrokenRecord(
             f"gate {gate.id}: the saved session was changed by somebody else: {wrong}",
@@ -239,11 +239,11 @@ def needs_a_look(desk: Desk, gate: Gate, here: str) -> bool:
     held = [event for entry in gate.history if (event := held_in(entry.event)) is not None]
     if not held or gate.opened.session is None:
         return bool(held)
-    from ..context import session_proof
+    from ..context.session_proof import content_of
 
     named = [one.content for one in held if one.content]
     salt, tree = gate.opened.session.salt, desk.records.commit(here).tree
-    return bool(named) and session_proof.content_of(salt, tree) != named[-1]
+    return bool(named) and content_of(salt, tree) != named[-1]
 
 
 def held_in(event: object) -> Conversation | None:
@@ -362,7 +362,6 @@ def unseal(desk: Desk, sealed: bytes) -> SavedSession:
         )
     import base64
     import json
-    from pathlib import Path
 
     home = desk.settings.env.get("HOME", "")
     path = Path(home, place[2:]) if place.startswith("~/") else Path(place)

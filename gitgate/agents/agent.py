@@ -469,8 +469,6 @@ def of_program(words: Sequence[str], name: str) -> bool:
 
 def as_another(saved: SavedSession, session: str) -> SavedSession:
     """The same conversation by another id, in the names of its files and in what they hold."""
-    from ..document import replace
-
     old, new = need_session_id(saved.id), need_session_id(session)
     files = {
         name.replace(old, new): content.replace(old.encode(), new.encode())
@@ -480,8 +478,6 @@ def as_another(saved: SavedSession, session: str) -> SavedSession:
 
 
 def too_large(saved: SavedSession, name: str, most: int) -> SavedSession:
-    from ..document import replace
-
     return replace(saved, left_out=((name, f"it is larger than {most / 1e6:g} MB"),))
 
 

@@ -25,6 +25,7 @@ from .gates import (
     check,
     comment,
     complete,
+    delivery,
     diff,
     edit,
     list,  # noqa: A004 - the verb's name
@@ -467,7 +468,6 @@ def fork(
     """
     from ..acts import answering, find_gate
     from ..acts.alternatives import fork_gate
-    from .gates import delivery
 
     if approve and reject:
         raise Usage("approve or reject, not both")

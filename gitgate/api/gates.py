@@ -13,8 +13,8 @@ from ..errors import Usage
 from ..model import SESSION_FIELDS
 from ..model.gate import BY_NOBODY, Conversation, Value, kept
 from ..model.gate import Gate as Folded
-from ..questions import Given
-from ..questions.types import type_of
+from ..questions import Given, signals
+from ..questions.types import TYPES, type_name, type_of
 from .terms import (
     Asking,
     Choices,
@@ -24,6 +24,8 @@ from .terms import (
     Status,
     Words,
     absolute_directory,
+    asked_in_flow,
+    checked_in_flow,
     flow_here,
     given_in_python,
     open_desk,
@@ -31,6 +33,7 @@ from .terms import (
     published_gate,
     refuse_unknown,
     seen,
+    waited_in_flow,
     with_terms,
 )
 from .terms import ShownAnswer as Answer
@@ -117,8 +120,6 @@ def ask(
     wishes = AskWishes(not no_work, not no_untracked, paths_given(include), push, blocks, apart)
     asking = Asking(with_terms(words.draft(), said), wishes, paths_given(attach))
     if (flow := flow_here()) is not None:
-        from .terms import asked_in_flow
-
         return asked_in_flow(flow, asking, wait=blocks)
     with open_desk(directory) as desk:
         asked = asking.open(desk)
@@ -132,8 +133,6 @@ def wait(id: str | Gate, *, for_: str | int | None = None, directory: Directory 
     >>> gitgate.wait("7k2f", for_="30m").answer
     """
     if (flow := flow_here()) is not None:
-        from .terms import waited_in_flow
-
         return waited_in_flow(flow, str(id))
     with open_desk(directory) as desk:
         from ..acts import find_gate
@@ -149,8 +148,6 @@ def check(id: str | Gate, *, directory: Directory = None) -> Answer | None:
     from ..policy.permit import check_heard
 
     if (flow := flow_here()) is not None:
-        from .terms import checked_in_flow
-
         return checked_in_flow(flow, str(id)).answer
     with open_desk(directory) as desk:
         found = find_gate(desk, str(id))
@@ -283,7 +280,6 @@ def completed(
     took: float,
 ) -> tuple[Conversation, Given | None]:
     """How the conversation was held, for the record, and the answer that it came to; None where it came to none."""
-    from ..questions import signals
     from ..questions.answers import talk_question
     from ..text.secrets import redact, secret_values
 
@@ -535,8 +531,6 @@ def list(  # noqa: A001 - the verb's name
 
 
 def known_type(given: str) -> str:
-    from ..questions.types import TYPES, type_name
-
     kind = type_name(given)
     if kind is None:
         raise Usage(f"{given!r} is not a type of question; expected one of {', '.join(TYPES)}")

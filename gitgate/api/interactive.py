@@ -20,6 +20,7 @@ from .terms import (
     flow_here,
     interactive,
     open_desk,
+    open_in_flow,
     pausing,
     refuse_unknown,
     seen,
@@ -332,8 +333,6 @@ def talked_in_flow(
     engine: Engine, asking: Asking, model: type[PydanticModel] | None, *, wait: bool = True
 ) -> SessionResult[Any] | Interactive[Any]:
     """The same as a step of a flow; a checkpoint is one that is called `pause`."""
-    from .terms import open_in_flow
-
     talk = asking.draft.questions[0].talk
     kind = "pause" if talk is not None and talk.checkpoint else "ask_interactive"
     gate = open_in_flow(engine, asking, wait=wait, kind=kind, name="_checkpoint")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -16,7 +16,7 @@ from ..errors import Usage
 from ..model import SESSION_FIELDS
 from ..model.gate import Answer, Gate, Option, Question, Value
 from ..model.gate import Gate as Folded
-from ..questions import Given
+from ..questions import Given, drafts
 from ..questions.answers import printed
 
 if TYPE_CHECKING:
@@ -189,7 +189,6 @@ def choices(given: Choices) -> tuple[Option, ...]:
 
 def from_file(file: str | Path, prompt: str | None, beside: Sequence[object]) -> Draft:
     from ..document import codec
-    from ..questions import drafts
 
     if prompt is not None or any(beside):
         raise Usage("file brings the question; nothing of it can stand beside it")
@@ -202,8 +201,6 @@ def from_file(file: str | Path, prompt: str | None, beside: Sequence[object]) ->
 
 def with_terms(draft: Draft, said: Mapping[str, object]) -> Draft:
     """With the fields of the gate that were said; None was not, so that settings may decide."""
-    from dataclasses import replace
-
     from ..questions.file import ASKED
 
     given: dict[str, Any] = {}
@@ -347,8 +344,6 @@ class Words:
     conversation: Mapping[str, object] = field(default_factory=dict)
 
     def draft(self) -> Draft:
-        from ..questions import drafts
-
         used = {
             name: value
             for name, value in self.conversation.items()

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from .. import model, record
 from ..context import Desk
 from ..context.machine import host_name
-from ..context.targets import remote_of
+from ..context.targets import never_synced, remote_of
 from ..document import nearest
 from ..errors import AmbiguousGate, BrokenRecord, Failure, GateError, MissingExtra, UnknownGate
 from ..model import address
 from ..model.gate import Answer, Entry, Gate, Work
 from ..policy import signers_of
-from ..questions.types import type_of
-from ..record.events import stages
+from ..questions.types import read_value, type_of
+from ..record.events import original, reconcile, stages
 from ..record.runs import Run, against_caller, run_message
 from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
 from ..store.git.signatures import BAD, GOOD, verify
-from ..store.remote.fetch import ask_refs
+from ..store.remote.fetch import ask_refs, ask_tips
 from . import Problem, Verified, check_policies
 
 HEADS = "refs/heads/"
@@ -41,7 +41,6 @@ class Around:
 
 
 def look_around(desk: Desk) -> Around:
-    from ..context.targets import remote_of
     from ..store.remote import tracking_base
 
     remote = remote_of(desk)
@@ -66,8 +65,6 @@ def check_enclosed(desk: Desk, done: Verified, gate: Gate) -> None:
     forms = [question for question in gate.opened.questions if type_of(question).has_schema]
     for entry in gate.history:
         if forms and isinstance(entry.event, Answer):
-            from ..questions.types import read_value
-
             for question in forms:
                 try:
                     read_value(question, entry.event.values[question.key])
@@ -126,8 +123,6 @@ def wrong_shape(desk: Desk, gate: Gate) -> str:
 
 def check_shared(desk: Desk, done: Verified, gate: Gate, around: Around) -> None:
     """Against what the remote had at the last sync: its record has to go on from ours, or ours from its."""
-    from ..record.events import original, reconcile
-
     remote, theirs = around.remote, around.theirs.get(gate.id)
     if theirs is None or theirs == gate.tip:
         return
@@ -194,8 +189,6 @@ def past_of(desk: Desk, ref: str) -> list[str]:
 
 def where_now(desk: Desk, remote: str, branch: str) -> str | None:
     """What was fetched last may be old. None also where the remote cannot be asked."""
-    from ..store.remote.fetch import ask_tips
-
     try:
         return ask_tips(desk.repo, remote, [HEADS + branch], timeout=20).get(HEADS + branch)
     except GateError:
@@ -482,8 +475,6 @@ def refuse_unknown_branch(desk: Desk, branch: str) -> None:
 
 def refuse_unsynced(desk: Desk) -> None:
     """A check that passes because nothing was ever fetched would pass everything."""
-    from ..context.targets import never_synced
-
     remote = never_synced(desk)
     if remote is not None:
         raise Failure(f"this clone has never synced its gates with {remote}", hint="git gate sync")

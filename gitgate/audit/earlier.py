@@ -30,7 +30,7 @@ from ..model.gate import Answer, Gate, Option, Outcome, Remark
 from ..questions.answers import printed, value_words
 from ..store.git import Started, failure
 from ..store.git.refs import OPEN
-from . import Verified
+from . import Verified, check_policies
 
 # Of blame's porcelain form: commit, line in the file as it is now. What a line says stands behind a tab.
 BLAMED = re.compile(rb"^([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?$", re.MULTILINE)
@@ -220,7 +220,6 @@ def standings(desk: Desk, gates: Iterable[str]) -> dict[str, Standing]:
     if not ids:
         return {}
     from ..policy.ruling import marks
-    from . import check_policies
     from .auditing import Checked, check_record, check_signatures
 
     done, found = Verified(), dict[str, Standing]()

@@ -30,7 +30,7 @@ from ..errors import (
     RemoteUnable,
     RemoteUnreachable,
 )
-from ..exchange.syncing import publish, push_moves, stands_on
+from ..exchange.syncing import bring_home, publish, push_moves, stands_on
 from ..gates.leases import RENEW_AT, Sightings, boottime, load_lease, shared_at, sightings, watch_lease
 from ..gates.recording import reload, tell_people
 from ..model import ENDED, FAILED, HANDED_BACK, RESUMING, is_id
@@ -360,8 +360,6 @@ def follow(desk: Desk, gate: Gate, before: str) -> None:
     try:
         desk.refs.update([RefMove(OPEN + gate.id, gate.tip, before)])
     except LostRace:
-        from ..exchange.syncing import bring_home
-
         remote = shared_at(desk, gate.id)
         if remote is not None:
             bring_home(desk, remote)
@@ -370,8 +368,6 @@ def follow(desk: Desk, gate: Gate, before: str) -> None:
 def current(desk: Desk, gate: str, remote: str | None) -> Gate:
     """The gate as it is where it is claimed."""
     if remote is not None:
-        from ..exchange.syncing import bring_home
-
         bring_home(desk, remote)
         if desk.tracked(remote, gate) is None:
             raise ClaimLost(f"gate {gate} is no longer open on {remote}", hint=f"git gate show {gate}")

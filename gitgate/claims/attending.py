@@ -17,7 +17,7 @@ from .. import text
 from ..context import Desk
 from ..context.targets import remote_of
 from ..errors import Conflict, Failure, GateError, LostRace, RemoteUnreachable
-from ..exchange.syncing import stands_on
+from ..exchange.syncing import bring_home, stands_on
 from ..gates.leases import boottime, load_lease, shared_at, sightings, watch_lease
 from ..gates.recording import act
 from ..model import AWAITING
@@ -298,8 +298,6 @@ def until_decided(desk: Desk, gate: Gate, limit: WaitLimit, attendance: Attendan
 
 def hear_remote(desk: Desk, remote: str) -> None:
     """Hear what the remote has; a network that is down is no reason to stop waiting."""
-    from ..exchange.syncing import bring_home
-
     try:
         bring_home(desk, remote)
     except GateError as silent:

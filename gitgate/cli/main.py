@@ -11,7 +11,7 @@ from io import TextIOWrapper
 
 import click
 
-from ..config import refuse_system
+from ..config import environment, refuse_system
 from ..errors import GateError
 from . import BUG, BY_KIND, DONE, FAILURE, INTERRUPTED, USAGE
 
@@ -196,8 +196,6 @@ def misused(args: Sequence[str], wrong: click.UsageError) -> int:
 
 
 def run_verb(args: list[str]) -> object:
-    from ..config import environment
-
     asked = environment().get(COMPLETING)
     if asked:
         from .help import answer_shell

@@ -11,9 +11,9 @@ from .. import model
 from ..document import dataclass, replace
 from ..errors import AmbiguousGate, IllegalEvent, UnknownGate
 from ..model import parse_trailers
-from ..record import Summary, read_summaries
+from ..record import DOUBTFUL, Summary, message, read_summaries, summary_of
 from ..store.git.refs import DOUBTED, OPEN, RUNS, SESSIONS, WORK
-from ..store.remote import RefMove, choose_remote
+from ..store.remote import RefMove, choose_remote, tracking, tracking_base
 from . import Desk
 
 # The remote that gates are shared through, where it is, and what goes to it. It asks nobody.
@@ -21,8 +21,6 @@ from . import Desk
 
 def never_synced(desk: Desk) -> str | None:
     """The remote whose gates this clone has never asked for; `nothing waits` would be a guess."""
-    from ..store.remote import tracking_base
-
     if (desk.repo.state_dir / "synced").exists():
         return None
     remote = remote_of(desk)
@@ -58,8 +56,6 @@ def work_moves(desk: Desk, gate: str, remote: str, known: Mapping[str, str] | No
 
     `known` has all that `beside` lists, for whoever asks for many.
     """
-    from ..store.remote import tracking
-
     if known is not None and WORK + gate not in known and SESSIONS + gate not in known:
         return []
     prefixes = [WORK] + ([SESSIONS] if desk.settings.text("session") == "push" else [])
@@ -83,8 +79,6 @@ def may_send(desk: Desk, gate: str, session: str) -> bool:
 
 def beside(desk: Desk, remote: str) -> Mapping[str, str]:
     """The works and sessions here, and what the remote is known to have of them, from one listing."""
-    from ..store.remote import tracking
-
     return desk.refs.under(WORK, SESSIONS, tracking(remote, WORK), tracking(remote, SESSIONS))
 
 
@@ -299,8 +293,6 @@ def as_recorded(desk: Desk, told: Iterable[Summary]) -> Iterable[Summary]:
 
 
 def recorded_summary(desk: Desk, told: Summary) -> Summary:
-    from ..record import DOUBTFUL, message, summary_of
-
     gate = desk.records.load(told.id, told.tip)
     last = gate.history[-1]
     found = summary_of(told.id, told.tip, message(last.name, last.event, gate))

@@ -16,11 +16,11 @@ from ..model import RESUMING, parse_trailers, split_person
 from ..model.gate import Answer, Entry, Gate
 from ..questions.prompts import is_late_outcome
 from ..record import contradiction, events
-from ..record.events import reconcile, repeatable
+from ..record.events import reconcile, repeatable, said_elsewhere, why_late
 from ..store.git.refs import ASIDE, DOUBTED, LEASES, OPEN, RUNS
 from ..store.records import AT_ONCE, MOST_STEPS, NOBODY, Beside, Signature
 from ..store.remote import RefMove
-from ..store.remote.push import push
+from ..store.remote.push import push, push_gates
 from . import MANY, OVERTAKEN, PutAside, Sides, Synced, entering
 
 # Events recorded again by one git process: more would be held in memory, each with the whole list of its fellows.
@@ -156,8 +156,6 @@ def late_words(gate: Gate, entry: Entry) -> str:
     """For whoever said it elsewhere, and brings it now: why it is of no effect."""
     said = entry.event
     if isinstance(said, Answer):
-        from ..record.events import said_elsewhere, why_late
-
         again = f"; if it still holds: git gate respond {gate.id}" if said_elsewhere(gate, said) else ""
         return f"{gate.id} the answer of {said.at} by {split_person(said.by)}: {why_late(gate, said)}{again}"
     if is_late_outcome(said):
@@ -229,8 +227,6 @@ def put_aside(desk: Desk, done: Synced, gate: Gate, why: Mapping[str, str]) -> s
 
 def push_each(desk: Desk, done: Synced, waiting: Mapping[str, str], theirs: Mapping[str, str]) -> None:
     """Push these gates, each with its work."""
-    from ..store.remote.push import push_gates
-
     remote = done.remote
     moves = moves_home(desk, done, waiting, theirs)
     if not moves:

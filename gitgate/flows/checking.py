@@ -27,7 +27,7 @@ from ..store.remote import RefMove
 from .children import desk_of_run, recorded_run, replayed
 from .endings import Diverged, FlowEnds
 from .engine import Engine
-from .journal import HeldRun, find_run, load_run
+from .journal import HeldRun, find_run, journals, load_run
 from .program import FlowFunction, load_flow
 from .steps import shown_labels
 
@@ -355,8 +355,6 @@ class unbundled:  # noqa: N801  read as a statement: `with unbundled(file) as de
 
 
 def found_in(desk: Desk, file: Path) -> Run:
-    from .journal import journals
-
     prefix = EXPORT + RUNS.replace("/", "-")
     refs = desk.refs.under(EXPORT)
     for ref, tip in refs.items():

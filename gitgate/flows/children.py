@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..acts import answering
+from ..acts import answering, find_gate
 from ..acts.askers import STEP, TERMS
 from ..agents.flow import RUN
 from ..context import Desk
@@ -412,8 +412,6 @@ def put_trees_away(desk: Desk, run: str) -> None:
 
 def withdraw_gates(desk: Desk, run: Run, reason: str) -> None:
     """What the run still asks, nobody needs to answer any more."""
-    from ..acts import find_gate
-
     for gate_id in dict.fromkeys(gate for step in run.steps.values() for gate in step.gates):
         with suppress(GateError):
             gate = find_gate(desk, gate_id).gate

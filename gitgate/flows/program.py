@@ -25,7 +25,7 @@ from typing import Any, Generic, NoReturn, ParamSpec, TypeVar, cast
 
 from ..acts.askers import requester
 from ..acts.asking import AskWishes, take_work
-from ..context import Desk
+from ..context import Desk, open_desk
 from ..errors import Conflict, Failure, GateError, NotAllowed, Usage
 from ..gates.agency import began_here, is_protected, note_begun, what_runs_it
 from ..gates.recording import check_names
@@ -242,7 +242,6 @@ def stop_reason(held: HeldRun) -> str:
 def run_here(flow: FlowFunction[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> FlowEnding:
     """The flow in this process, in the repository that it stands in. Where it waits, `RunWaits` is raised."""
     from .. import config
-    from ..context import open_desk
 
     start, env = Path.cwd(), config.environment()
 

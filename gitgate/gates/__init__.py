@@ -9,7 +9,7 @@ from ..context import Desk
 from ..context.targets import all_summaries, pays
 from ..document import dataclass
 from ..errors import GateError
-from ..model import run_status, same_person
+from ..model import parse_trailers, run_status, same_person
 from ..record import Summary, by_pressure, summary_of
 from ..store.git.refs import LEASES, OPEN, RUNS
 
@@ -83,8 +83,6 @@ def runs_here(desk: Desk) -> list[Mapping[str, str]]:
     """Of each run of a flow in this clone what its last event's message says, and `At`, when that was."""
     if not desk.refs.beginning(RUNS):
         return []
-    from ..model import parse_trailers
-
     form = "--format=%(refname)%00%(committerdate:unix)%00%(contents)%00"
     parts = desk.repo.git.out("for-each-ref", form, RUNS).decode("utf-8", "replace").split("\0")
     return [

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..context import Desk
-from ..context.targets import remote_of
+from ..context.targets import remote_of, summaries
 from ..document import dataclass, replace
 from ..errors import Failure, GateError
-from ..model import is_id
+from ..model import file_name, is_id
 from ..model.gate import Gate, Work
 from ..record import Summary, by_pressure, summary_of
 from ..store.git import Repository
@@ -156,8 +156,6 @@ def beside(desk: Desk, gate: Gate) -> Path:
 
 def tree_on_branch(desk: Desk, branch: str) -> Path:
     """A working tree of its own on this branch, which is made where there is none; the one that is there, if there is one."""
-    from ..model import file_name
-
     git = desk.repo.git
     listed = git.text("worktree", "list", "--porcelain", "-z").split("\0")
     there = next((at for at, line in enumerate(listed) if line == f"branch refs/heads/{branch}"), None)
@@ -186,8 +184,6 @@ def worktrees(desk: Desk) -> Path:
     home = env.get("XDG_STATE_HOME") or (f"{env['HOME']}/.local/state" if env.get("HOME") else "")
     if ".git" not in desk.repo.common_dir.parts or not home:
         return desk.repo.state_dir / "worktrees"
-    from ..model import file_name
-
     name = f"{desk.repo.common_dir.parent.name}-{file_name(os.fsencode(desk.repo.common_dir))[:8]}"
     return Path(home).absolute() / "gitgate" / "worktrees" / name
 
@@ -335,8 +331,6 @@ def followers(desk: Desk, gate: Gate, since: str = "") -> list[Gate]:
     Not one that it took back itself, nor another program's, which it may have started, nor one whose waiter heard the answer:
     that run went on. Asked `since` a time, where one clock is known to have told both.
     """
-    from ..context.targets import summaries
-
     found: list[Gate] = []
     for one in summaries(desk):
         if one.at and one.at < since:

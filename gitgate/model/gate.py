@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..document import MOST_READ, Field, Plain, dataclass, field, names_of, text_or_empty
 from ..errors import Usage
-from ..text import parse_duration
+from ..text import neutral, parse_duration
 from . import ENDED, SESSION_OUTCOMES, is_id, is_prefix
 
 # An agent's saved session; how a conversation about a question is to be held, and how one was.
@@ -229,8 +229,6 @@ def parse_status(found: Field) -> str:
 
 def kept(transcript: str) -> str:
     """A transcript (already redacted) as an event may hold it: what acts made visible, the end of it kept."""
-    from ..text import neutral
-
     text = neutral(transcript).strip("\n")
     data = text.encode("utf-8", "replace")
     if len(data) <= MOST_TRANSCRIPT:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..config import FILE
 from ..context import Desk
-from ..document import Field, dataclass, duration, field, may_have, near, replace
+from ..document import Field, codec, dataclass, duration, field, may_have, near, replace
 from ..errors import BadDocument, BrokenPolicy, GateError
 from ..model import PRIORITIES
 from ..questions.types import TYPES
@@ -488,8 +488,6 @@ def ref_of(found: Protected | None) -> str | None:
 def policy_in_file(found: Protected) -> Policy | None:
     if not may_have(found.data, "policy"):
         return None
-    from ..document import codec
-
     try:
         return parse_policy(codec.parse_document(found.data, found.source))
     except BadDocument as wrong:

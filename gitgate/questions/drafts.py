@@ -9,7 +9,7 @@ from typing import Any
 
 from ..document import Field, dataclass, field_of, near, nearest, replace, texts
 from ..errors import BadAnswer, BadDocument, Usage
-from ..model.gate import Option, Question, Talk, Value, parse_talk
+from ..model.gate import NAMES, OF_OUTCOME, Option, Question, Talk, Value, aliased_schema, parse_talk
 from . import article
 from .file import ASKED, KEY, GateField, parse_questions, unfit
 from .types import TYPES, aliases, read_value, type_name
@@ -232,8 +232,6 @@ def refuse_unknown_terms(question: Field) -> None:
         terms = question.get(name)
         if terms is None or not isinstance(terms.value, dict):
             continue
-        from ..model.gate import NAMES, OF_OUTCOME, aliased_schema
-
         expect_names(terms, NAMES)
         outcome = aliased_schema(terms)
         if outcome is not None:

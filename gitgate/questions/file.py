@@ -20,7 +20,17 @@ from ..document import (
 )
 from ..errors import BadAnswer, BadDocument, Usage
 from ..model import AT_DEADLINE, DELIVERIES, ON_TIMEOUT, PRIORITIES
-from ..model.gate import Asker, Opened, Option, Question, Session, Work
+from ..model.gate import (
+    Asker,
+    Opened,
+    Option,
+    Question,
+    Session,
+    Work,
+    aliased_schema,
+    parse_talk,
+    plain_talk,
+)
 from ..text import one_line, parse_duration
 from . import article
 from .types import TYPES, aliases, read_value, type_name
@@ -306,8 +316,6 @@ def plain_question(question: Question) -> dict[str, object]:
     if question.schema is not None:
         said["schema"] = dict(question.schema)
     if question.talk is not None:
-        from ..model.gate import plain_talk
-
         said["talk"] = plain_talk(question.talk)
     return said
 
@@ -406,8 +414,6 @@ def parse_conversation(item: Field) -> Question:
     found = item.get("talk") or item.get("session_config") or item.get("sessionConfig")
     talk, described = None, item
     if found is not None:
-        from ..model.gate import aliased_schema, parse_talk
-
         talk, described = parse_talk(found), aliased_schema(found) or item
     options = parse_options(item) or parse_options(described)
     schema = mapping(item, "schema") or mapping(described, "schema")

@@ -396,7 +396,7 @@ class FormType(QuestionType):
         return "expected a form as JSON, or -a FIELD=VALUE"
 
     def read(self, question: Question, given: object) -> Value:
-        from . import forms
+        from .forms import validate
 
         if isinstance(given, str):
             given = self.parsed(question, given)
@@ -405,7 +405,7 @@ class FormType(QuestionType):
                 f"{question.key}: expected an object with the form's fields, found {kind_of(given)}"
             )
         value = dict(given)
-        problems = forms.validate(question.schema or {}, value)
+        problems = validate(question.schema or {}, value)
         if problems:
             raise BadAnswer(f"{question.key}: the form does not fit its schema: " + "; ".join(problems[:5]))
         return value
@@ -429,9 +429,9 @@ class FormType(QuestionType):
     def from_pairs(self, question: Question, pairs: Sequence[tuple[str, str]]) -> Value:
         if len(pairs) == 1 and pairs[0][0] == question.key:
             return super().from_pairs(question, pairs)
-        from . import forms
+        from .forms import coerce
 
-        return self.read(question, forms.coerce(question.schema or {}, unique(pairs)))
+        return self.read(question, coerce(question.schema or {}, unique(pairs)))
 
     def proposed(
         self, question: Question, data: Mapping[str, object], said: Mapping[str, str]
@@ -511,10 +511,10 @@ class FormType(QuestionType):
         names = self.sections(question)
         if not names:
             return self.parsed(question, words_in(said, ""))
-        from . import forms
+        from .forms import coerce
 
         pairs = {name: words_in(said, str(place)) for place, name in enumerate(names)}
-        return forms.coerce(question.schema or {}, {name: words for name, words in pairs.items() if words})
+        return coerce(question.schema or {}, {name: words for name, words in pairs.items() if words})
 
     def replied(self, question: Question, text: str) -> Given:
         """`field: value` lines; a line without a colon goes on with the one before."""

@@ -39,6 +39,8 @@ from ..model.gate import (
     Remark,
     Tally,
     Value,
+    parse_held,
+    plain_held,
 )
 from ..questions.file import parse_opened, plain_opened
 
@@ -102,8 +104,6 @@ def plain_event(event: Event) -> dict[str, object]:
 def plain_session(held: Conversation | None) -> dict[str, object] | None:
     if held is None:
         return None
-    from ..model.gate import plain_held
-
     return plain_held(held)
 
 
@@ -112,8 +112,6 @@ def parse_session(root: Field, *endings: str) -> Conversation | None:
     found = root.get("session")
     if found is None:
         return None
-    from ..model.gate import parse_held
-
     return parse_held(found, endings)
 
 

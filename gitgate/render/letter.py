@@ -16,7 +16,7 @@ from ..questions.file import told_fields
 from ..questions.types import plain_word, type_of
 from ..text import clip, hang, indent, neutral, one_line, width, wrap
 from . import STATE_COLORS, age, aside, due, paint
-from .shapes import event, event_words, proposal, resume, who_ended
+from .shapes import event, event_words, held_lines, proposal, resume, talk_terms, who_ended
 
 if TYPE_CHECKING:
     from ..model.gate import Conversation
@@ -184,8 +184,6 @@ def conversation_part(gate: Gate, cells: int) -> str:
     questions = gate.opened.questions
     if all(question.talk is None for question in questions):
         return ""
-    from .shapes import talk_terms
-
     several = len(questions) > 1
     return "\n".join(talk_terms(q, cells, several=several) for q in questions if q.talk is not None)
 
@@ -193,8 +191,6 @@ def conversation_part(gate: Gate, cells: int) -> str:
 def talked(held: Conversation | None, cells: int) -> str:
     if held is None:
         return ""
-    from .shapes import held_lines
-
     return held_lines(held, cells)
 
 

@@ -289,8 +289,6 @@ def event_words(event: Mapping[str, object]) -> str:
     text, talked = str(event.get("text") or ""), event.get("session")
     if not isinstance(talked, Mapping):
         return text
-    from ..text import format_duration
-
     seconds, summary = talked.get("seconds"), str(talked.get("summary") or "")
     lasted = format_duration(seconds) if isinstance(seconds, int) else "?"
     said_so = talked.get("confirmed", True) or talked.get("outcome") in BY_NOBODY

@@ -45,7 +45,7 @@ from ..questions import prompts, signals
 from ..questions.answers import talk_question, value_words
 from ..questions.file import parse_question, plain_question
 from ..questions.prompts import SERVER, TOOL
-from ..questions.signals import read_need
+from ..questions.signals import ended, last_word, may_differ, read_need, signalled
 from ..questions.types import expected, type_of
 from ..store import write_private
 from ..store.git.programs import our_command
@@ -107,8 +107,6 @@ def say(place: Path, said: Mapping[str, object], source: str) -> Understood:
 
 def meaning(said: Mapping[str, object], question: Question, source: str) -> Understood:
     """What it says as an answer to this question."""
-    from ..questions.signals import signalled
-
     return signalled({name: value for name, value in said.items() if name != "source"}, question, source)
 
 
@@ -465,8 +463,6 @@ def understand(desk: Desk, talk: JoinedConversation, since: float) -> HeardPropo
 
     BadAnswer where it left an outcome that does not answer the question.
     """
-    from ..questions.signals import ended, last_word, may_differ
-
     spoken = utterances_of(desk, talk)
     word = last_word(spoken)
     last = word.text if word is not None else ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from .. import claims, text
 from .. import resumption as place
 from ..acts import needs
-from ..agents import without_caller
+from ..agents import scrubbed, without_caller
 from ..claims import Claimant, HeldByAnother, is_left_to_others, pending, take_over
 from ..context import Desk, open_desk
 from ..context.machine import slot
@@ -94,8 +94,8 @@ def start_flow(
     project: bylaws.InForce | None = None,
 ) -> Resumed:
     """Its flow, in a process of its own, to where that ends."""
-    from ..agents import process, scrubbed
     from ..agents.agent import AgentResult, Start
+    from ..agents.process import begin
 
     program, log = agency.adapter("flow"), str(log_of(desk, run))
     begun = f"{desk.now}-{desk.entropy(4)}".replace(":", "")
@@ -109,7 +109,7 @@ def start_flow(
         env=scrubbed(desk.settings.env),
         extra_env=env,
     )
-    running = process.begin(program.start(started))
+    running = begin(program.start(started))
     try:
         while (ended := running.wait(POLL)) is None:
             if errand.stopping.is_set():

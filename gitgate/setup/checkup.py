@@ -16,13 +16,13 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from .. import setup
+from .. import setup, store
 from ..acts.needs import load_rules
 from ..agents.agent import Launch, reason_of_end
 from ..agents.process import run_launch
 from ..config import FILE, IN_FILE, SETTINGS
 from ..config import SETTINGS as ALL
-from ..context import INTRODUCTION, Desk, open_desk
+from ..context import INTRODUCTION, Desk, machine, open_desk
 from ..context.targets import no_remote, remote_of, summaries
 from ..document import Field, codec, is_blank, nearest
 from ..errors import BadDocument, Failure, GateError
@@ -187,8 +187,6 @@ def writable(desk: Desk) -> Iterator[Finding]:
 
 def modes(desk: Desk) -> Iterator[Finding]:
     """Who can read what: git's files by whom they are for, ours by this account; and what somebody else left in the way."""
-    from .. import store
-
     init = "git gate init --server" if desk.repo.bare else "git gate init"
     state = desk.repo.state_dir
     found: dict[str, int] = {}
@@ -372,8 +370,6 @@ def hook_findings(desk: Desk) -> Iterator[Finding]:
 
 def agents(desk: Desk) -> Iterator[Finding]:
     """The programs that asked here, or are set up: whether they can be started again."""
-    from ..context import machine
-
     names = {present.program for present in machine.everyone_here(desk) if present.program}
     names |= {
         key.removeprefix(agency.SECTION).rpartition(".")[0]

@@ -25,7 +25,7 @@ from ..store.git import Git
 from ..store.git.refs import TRACKING
 from ..store.work.restore import list_worktrees, without_place
 from ..text import counted
-from . import Step, put_text, take_away, text_of, top_of
+from . import CloneWishes, Step, put_text, steps, take_away, text_of, top_of
 
 # The manual page, which git opens for `git gate --help`: whether `man` finds it, and a link to it where
 # it does not.
@@ -343,8 +343,6 @@ class InitChoice(NamedTuple):
 
 def wanted(desk: Desk, chosen: InitChoice) -> list[Step]:
     """Every step to take, those included that were taken already."""
-    from . import CloneWishes, steps
-
     wishes = CloneWishes(
         chosen.server,
         permitted(desk, "publishwork", chosen.publish_work),

@@ -176,17 +176,17 @@ def judge_session(push: Push, update: Update, gate: str) -> str:
     if tip is None:
         return f"there is no open gate {gate} that this could be the session of"
     push.desk.records.tree(push.desk.records.commit(update.new).tree)
-    from ..context import session_proof
+    from ..context.session_proof import against_session, is_from_before, is_older
 
     known = push.gate(gate, tip)
-    wrong = session_proof.against_session(push.desk, known, update.new)
+    wrong = against_session(push.desk, known, update.new)
     if wrong:
         return f"this is not the session of gate {gate}: {wrong}"
     if update.old is not None:
-        older = session_proof.is_older(push.desk, known, update.new, update.old)
+        older = is_older(push.desk, known, update.new, update.old)
         return f"a session of gate {gate} that was saved later is here already" if older else ""
     erased = push.here(ERASED + gate)
-    if erased is not None and session_proof.is_from_before(push.desk, known, update.new, erased):
+    if erased is not None and is_from_before(push.desk, known, update.new, erased):
         return f"the session of gate {gate} was erased: what was saved before that does not come back"
     return ""
 
@@ -215,12 +215,12 @@ def note_erased(push: Push) -> dict[str, str]:
 
 def is_to_be_noted(push: Push, gate: str, tip: str, session: str) -> bool:
     """Not what is no session of this gate, nor cannot be read: after that the right one may be saved anew."""
-    from ..context import session_proof
+    from ..context.session_proof import is_proven
 
     if push.here(ERASED + gate) == tip:
         return False
     try:
-        return session_proof.is_proven(push.desk, push.gate(gate, tip), session)
+        return is_proven(push.desk, push.gate(gate, tip), session)
     except BrokenRecord:
         return False
 

@@ -18,7 +18,7 @@ from ..context import Desk, open_desk
 from ..document import dataclass, field, field_of
 from ..errors import BadAnswer, GateError, MissingExtra, Usage
 from ..model import AWAITING
-from ..model.gate import Gate, Question
+from ..model.gate import PROPOSED, Conversation, Gate, Question
 from ..questions.file import ASKED, GateField
 from ..questions.types import TYPES, expected, type_of
 from ..version import VERSION
@@ -343,7 +343,6 @@ class GateTools:
     def take(self, id: str, values: Mapping[str, Any], client: str) -> ToolResult:
         from .. import acts
         from ..acts import answering
-        from ..model.gate import PROPOSED, Conversation
         from ..policy.permit import may_be_automatic
         from ..questions import Given
         from ..questions.answers import read_answer, value_words

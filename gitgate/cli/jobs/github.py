@@ -17,6 +17,8 @@ from .. import DONE, FAILURE
 from ..terminal import Screen, explain_alone, gate_argument, verb
 from . import (
     accounts_behind_job,
+    hand_on,
+    may_start,
     need_protected,
     refuse_other_requesters,
     refuse_unprepared,
@@ -100,7 +102,6 @@ def claim_proven(screen: Screen, desk: Desk, forge: Forge, name: str, vouched: s
     from ...gates.leases import JOBS, boottime
     from ...gates.recording import reload
     from ...resumption.run import asked_before
-    from . import may_start
 
     gate = reload(desk, name)
     ready = may_start(screen, desk, forge, gate, vouched)
@@ -489,8 +490,6 @@ def finish(screen: Screen, desk: Desk, forge: Forge, done: list[Accepted], *, re
     for one in earlier:
         screen.say(f"{one.outcome}: {one.words}")
     tell_accepted(screen, last.gate or None, last.outcome, last.words)
-    from . import hand_on
-
     gates = list(dict.fromkeys(one.gate for one in done if one.goes_on))
     hand_on(screen, desk, gates)
     summarise(screen, desk, forge)
@@ -507,8 +506,6 @@ def dispatched(screen: Screen, desk: Desk, forge: Forge, event: Dispatched, *, r
     if not event.gate:
         return sweep_now(screen, desk, forge, resume=resume)
     tell_accepted(screen, event.gate, "vouched", f"{event.login} asks for gate {event.gate} to be acted on")
-    from . import hand_on
-
     hand_on(screen, desk, [event.gate])
     refresh_comment(screen, desk, forge, event.gate)
     summarise(screen, desk, forge)

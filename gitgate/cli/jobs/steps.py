@@ -12,7 +12,21 @@ import click
 from ...errors import Failure, GateError, NotAllowed, Usage
 from .. import DONE, FAILURE
 from ..terminal import Screen, gate_argument, read_file, verb
-from . import accounts_behind_job, job_event, job_server, need_protected, write_outputs
+from . import (
+    accounts_behind_job,
+    agent_command,
+    credential,
+    hand_on,
+    job_event,
+    job_server,
+    need_protected,
+    refuse_altered,
+    refuse_other_requesters,
+    resume_gates,
+    summarise,
+    undisturbed,
+    write_outputs,
+)
 
 if TYPE_CHECKING:
     from ...context import Desk
@@ -51,14 +65,11 @@ def read_event_file(name: str) -> Event:
 
 
 def act_on(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vouched: str = "") -> int:
-    from . import resume_gates
-
     return resume_gates(screen, desk, forge, gates, vouched)
 
 
 def sweep_now(screen: Screen, desk: Desk, forge: Forge, *, resume: bool) -> int:
     from ...surfaces.forge.sweeping import sweep
-    from . import hand_on, summarise
 
     done = sweep(desk, forge)
     tell_swept(screen, done)
@@ -157,7 +168,6 @@ def publish_command(screen: Screen) -> int:
     """
     from ...acts.askers import logins_of
     from ...sharing.branches import head_branch, publish_branch
-    from . import accounts_behind_job, need_protected, refuse_altered, refuse_other_requesters
 
     refuse_altered(screen, screen.desk())
     desk, forge = desk_and_forge(screen)
@@ -204,7 +214,6 @@ def resume_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
     git gate github resume 7k2f --event "$GITHUB_EVENT_PATH"
     """
     from ...acts import open_gate
-    from . import need_protected, summarise
 
     desk, forge = desk_and_forge(screen)
     need_protected(screen, desk)
@@ -241,8 +250,6 @@ def vouched_for(desk: Desk, forge: Forge, gate: str, event_file: str | None) -> 
 @verb
 def credential_command(screen: Screen, action: str) -> int:
     """What git calls to log in: gives the job's token to the job's own server, and to no other."""
-    from . import credential
-
     return credential(screen, action)
 
 
@@ -257,7 +264,6 @@ def run_first(screen: Screen) -> int:
     from ...policy.project import in_force
     from ...setup import in_job
     from ..verbs.resume import ASKED, SETTINGS, wrap_command
-    from . import agent_command, need_protected, undisturbed, write_outputs
 
     desk = screen.desk()
     need_protected(screen, desk)

@@ -14,12 +14,23 @@ from ...document import dataclass, field, replace
 from ...errors import BadAnswer, Conflict, GateError
 from ...model import AWAITING
 from ...model.gate import Gate, Question, Value
-from ...questions import Given
+from ...questions import Given, forms
 from ...questions.answers import read_answer, read_mapping
 from ...questions.types import expected, field_kind, type_of
 from ...store import private_folder
 from .. import FAILURE
-from . import NotYet, Pulse, Screen, forget_typed, read_lines, read_word, tell_trouble, wants_color, where
+from . import (
+    NotYet,
+    Pulse,
+    Screen,
+    choose_letter,
+    forget_typed,
+    read_lines,
+    read_word,
+    tell_trouble,
+    wants_color,
+    where,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -170,8 +181,6 @@ def quoted_line(text: str) -> str:
 
 def fitting(schema: Mapping[str, object], name: str, detail: object, text: str) -> tuple[object, str]:
     """What was typed as the field's value, and what is wrong with it, judged by this field's part of the schema."""
-    from ...questions import forms
-
     value = forms.coerce(schema, {name: text.strip()})[name]
     part = {key: schema[key] for key in SHARED if key in schema}
     problems = forms.validate({**part, "type": "object", "properties": {name: detail}}, {name: value})
@@ -316,8 +325,6 @@ def give_up_or_retry(screen: Screen, path: Path, unfit: BadAnswer, *, empty: boo
     """Empty means that the person thought better of it. Without anybody to ask, the text waits where it is."""
     if not empty and screen.interactive:
         screen.warn(f"{unfit.message}\nyour text is kept in {path}")
-        from . import choose_letter
-
         if choose_letter("edit it again, or quit? [e/q]: ", "eq") == "e":
             return
     if empty:

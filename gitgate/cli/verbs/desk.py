@@ -13,10 +13,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...context.machine import host_name
+from ...context.machine import (
+    Attentive,
+    begin_listening,
+    end_listening,
+    find_listener,
+    host_name,
+    repositories,
+    started,
+)
 from ...document import replace
 from ...errors import Conflict, Failure, GateError, NotAllowed, Usage
-from ...surfaces.listen import DIALOGS, Dialog, TerminalPrompt, usable_dialogs
+from ...surfaces.listen import DIALOGS, Dialog, TerminalPrompt, show_window, usable_dialogs
 from .. import CLOSED, DONE, SAID_NO
 from ..process import stop_on_signal
 from ..terminal import Screen, json_line, read_word, verb, wants_color
@@ -24,7 +32,6 @@ from .resume import known
 
 if TYPE_CHECKING:
     from ...config import Settings
-    from ...context.machine import Attentive
     from ...surfaces.desk import CommandResult, GateCommand
     from ...surfaces.desk.services import DeskWorld
     from ...surfaces.listen.listening import ListenedRepository
@@ -87,7 +94,6 @@ def sent(screen: Screen, world: DeskWorld, command: GateCommand) -> CommandResul
 def world_of(screen: Screen) -> DeskWorld:
     """What the desk works with; outside of any repository the first known one says what is set."""
     from ...agents import without_caller
-    from ...context.machine import repositories
     from ...store.git.programs import lend_terminal
     from ...surfaces.desk import known_places
     from ...surfaces.desk.services import DeskWorld
@@ -323,8 +329,6 @@ def presence(
     screen: Screen, repositories: Sequence[ListenedRepository], named: str, *, take_over: bool
 ) -> Iterator[list[ListenedRepository]]:
     """The repositories where nobody else listens, noted as ours while this lasts."""
-    from ...context.machine import Attentive, begin_listening, end_listening, find_listener
-
     held: list[tuple[ListenedRepository, int]] = []
     there: list[tuple[ListenedRepository, Attentive | None]] = []
     try:
@@ -364,8 +368,6 @@ def send_away(other: Attentive | None) -> None:
     """End a listener of this machine, if it is the very process that said so, and wait until it has gone."""
     import signal
 
-    from ...context.machine import started
-
     if other is None:
         return
     if other.host != host_name() or (other.started and started(other.pid) != other.started):
@@ -389,8 +391,6 @@ def send_away(other: Attentive | None) -> None:
 
 def show_here(screen: Screen, args: tuple[str, ...]) -> int:
     """A window of our own: reads what it shows, and prints what was done with it."""
-    from ...surfaces.listen import show_window
-
     del screen, args
     click.echo(json.dumps(show_window(json.loads(sys.stdin.buffer.read()))))
     return DONE

@@ -15,7 +15,7 @@ from ...errors import GateError, Usage
 from ...text import ago, clip, counted, neutral, one_line, parse_since, width, wrap
 from .. import DONE
 from ..terminal import Screen, complete_ids, tell_trouble, verb, where
-from .respond import answer_flags
+from .respond import answer_flags, answer_one, given_in_flags, nameless, tell_answered
 
 if TYPE_CHECKING:
     from ...acts.alternatives import Comparison, GateOutcome
@@ -550,7 +550,6 @@ def fork_command(screen: Screen, gate_id: str, answer: str | None, **flags: Any)
     git gate fork 7k2f Postgres --note "what if?"
     """
     from ...acts.alternatives import fork_gate
-    from .respond import answer_one, given_in_flags, nameless, tell_answered
 
     flags |= {"message": None, "edit": False, "amend": False, "seen": None, "via": "cli"}
     try:

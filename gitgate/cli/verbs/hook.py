@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...errors import Failure, Usage
-from .. import DONE, FAILURE, WAITING
+from .. import DONE, FAILURE, WAITING, receive
 from ..terminal import Screen, verb
 
 if TYPE_CHECKING:
@@ -56,23 +56,17 @@ def hook_command(screen: Screen, name: str, args: tuple[str, ...]) -> int:
 
 
 def pre_receive(screen: Screen, args: tuple[str, ...]) -> int:
-    from .. import receive
-
     del args
     return receive.pre_receive(screen.env, sys.stdin.buffer.read())
 
 
 def post_receive(screen: Screen, args: tuple[str, ...]) -> int:
-    from .. import receive
-
     del args
     return receive.post_receive(screen.env, b"")
 
 
 def runner(screen: Screen, args: tuple[str, ...]) -> int:
     """Started by a person's command, which is consent enough."""
-    from .. import receive
-
     del args
     return receive.act_on_calls(screen.desk())
 

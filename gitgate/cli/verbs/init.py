@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...document import replace
-from ...errors import Usage
+from ...errors import GateError, Usage
 from ...render import paint
 from ...setup import parts
-from ...setup.parts import NAMES, PARTS
+from ...setup.parts import ERASE, NAMES, PARTS
 from .. import DONE, FAILURE, NOT_ALLOWED
-from ..terminal import Screen, as_installed, complete_ids, explain_alone, verb
+from ..terminal import Screen, as_installed, complete_ids, explain_alone, read_word, verb
 
 if TYPE_CHECKING:
     from ...context import Desk
@@ -128,7 +128,6 @@ def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:
         )
     if flags["github"] and not (said or flags["remove"]) and screen.interactive:
         from ...setup.workflows import offered
-        from ..terminal import read_word
 
         if usual := offered(screen.desk()):
             word = read_word(f"What pip installs in the jobs (Enter for {usual}): ").strip()
@@ -162,7 +161,6 @@ def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool, purge:
 def tell_of_gates(screen: Screen, desk: Desk) -> None:
     """What a purge leaves, and how a person erases that as well."""
     from ...context.targets import remote_of
-    from ...setup.parts import ERASE
 
     count = len(desk.refs.under("refs/hitl/"))
     if not count:
@@ -189,7 +187,6 @@ def tell_of_hooks(screen: Screen, desk: Desk) -> None:
 def first_sync(screen: Screen) -> None:
     """What waits already; a network that is down is no reason to fail."""
     from ...context.targets import remote_of
-    from ...errors import GateError
     from ...exchange.syncing import bring_home
     from ...text import counted
 

@@ -16,7 +16,7 @@ from ...questions.types import type_of
 from ...text import one_line
 from .. import CLOSED, WAITING
 from ..terminal import Screen, complete_ids, forget_typed, read_duration, read_word, tell_trouble, verb, where
-from ..terminal.prompts import CANCEL, Cancelled
+from ..terminal.prompts import CANCEL, Cancelled, ask_in_terminal, present, show_letter
 
 if TYPE_CHECKING:
     from ...agents.process import LeftProgram, Limit
@@ -133,8 +133,6 @@ def decision(
     screen: Screen, desk: Desk, talk: JoinedConversation, gate: Gate, heard: HeardProposal, note: str
 ) -> tuple[Given, str, Understood | None]:
     """What the person says; and what was proposed, as far as it still goes with that."""
-    from ..terminal.prompts import ask_in_terminal
-
     screen.warn("\nthe session is over")
     said = heard.said
     if said is not None:
@@ -385,8 +383,6 @@ def most_pressing(desk: Desk) -> str:
 
 def introduce(screen: Screen, desk: Desk, gate: Gate) -> None:
     """What is being asked."""
-    from ..terminal.prompts import present, show_letter
-
     show_letter(screen, desk, gate)
     questions = gate.opened.questions
     for question in questions:
@@ -411,8 +407,6 @@ def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> Chos
 
 
 def agrees(prompt: str) -> bool:
-    from ..terminal import read_word
-
     try:
         return read_word(prompt).strip().lower() in ("y", "yes")
     except EOFError:

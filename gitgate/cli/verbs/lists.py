@@ -15,7 +15,7 @@ from ...document import replace
 from ...errors import GateError, Usage
 from ...model import STATES, UNSIGNED
 from ...render import due, is_beginning, table
-from ...text import counted
+from ...text import ago, counted, format_time, neutral, one_line, wrap
 from .. import DONE, FAILURE
 from ..terminal import Screen, VerbCommand, complete_ids, read_duration, verb
 
@@ -172,8 +172,6 @@ def type_of(given: str | None, typed: str = "git gate list") -> str | None:
 
 def lines_of(screen: Screen, desk: Desk, found: Sequence[Summary], *, verbose: bool) -> list[str]:
     """A line a gate; verbose, with its title and context below."""
-    from ...text import one_line, wrap
-
     head, *body = table(found, desk.clock(), screen.width, color=screen.colored)
     if not verbose:
         return [head, *body]
@@ -186,8 +184,6 @@ def lines_of(screen: Screen, desk: Desk, found: Sequence[Summary], *, verbose: b
 
 
 def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
-    from ...text import neutral, one_line, wrap
-
     cells = screen.letter_width
     title = one_line(summary.title)
     same = is_beginning(title, one_line(summary.question))
@@ -224,7 +220,7 @@ def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[di
     from ...acts.sessions import session_facts
     from ...context.targets import remote_of
     from ...policy.ruling import marks
-    from ...render import shapes
+    from ...render.shapes import gate as gate_shape
     from ...store.git.refs import OPEN
     from ...store.remote import tracking_base
 
@@ -246,7 +242,7 @@ def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[di
     for gate in gates:
         folded = OPEN + gate.id not in here
         pushed = folded or theirs.get(base + gate.id) == gate.tip
-        shape = shapes.gate(
+        shape = gate_shape(
             gate, pushed=pushed, signed=signed, archived=folded, transcript=False, **facts[gate.id]
         )
         listed.append({**shape, "stalled": gate.id in stalled})
@@ -331,8 +327,6 @@ def state_line(counts: dict[str, int], others: int = 0) -> str:
 
 
 def next_command(first: Summary) -> str:
-    from ...text import one_line
-
     if first.state == "broken":
         return "git gate verify"
     verb = "join" if first.type == "session" and first.state == "awaiting" else "show"
@@ -370,8 +364,6 @@ def list_everywhere(screen: Screen, flags: dict[str, Any]) -> None:
 
 
 def place_name(place: Path) -> str:
-    from ...text import one_line
-
     return one_line(str(place))
 
 
@@ -403,8 +395,6 @@ def tell_age(screen: Screen, desk: Desk, known: Freshness | None) -> None:
     """
     if known is None or (known.at is None and not known.trouble):
         return
-    from ...text import ago
-
     age = f"as of {ago(desk.clock() - known.at)} ago" if known.at is not None else "as known here alone"
     if known.trouble:
         screen.say(f"{age}: {known.trouble}; to try again: git gate sync")
@@ -457,8 +447,6 @@ def hand_on_all(screen: Screen, desk: Desk, done: Synced) -> None:
 
 
 def age_shape(known: Freshness | None) -> dict[str, object] | None:
-    from ...text import format_time
-
     if known is None:
         return None
     return {"remote": known.remote, "at": None if known.at is None else format_time(known.at)}
@@ -522,7 +510,6 @@ def archive_command(screen: Screen, older_than: str | None) -> int:
     git gate archive --older-than 7d
     """
     from ...sharing.archiving import fold_closed
-    from ...text import counted
 
     desk = screen.desk(bulk=True)
     least = (
@@ -564,8 +551,6 @@ def verify_command(screen: Screen, gate_ids: tuple[str, ...], branch: str | None
     if branch is not None:
         refuse_unsynced(desk)
     done = audit(desk, gate_ids, branch)
-    from ...text import one_line
-
     screen.emit("verify", done.shape(), "\n".join(one_line(problem.line) for problem in done.problems))
     for note in done.notes:
         screen.say(f"note: {one_line(note.line)}")
@@ -574,8 +559,6 @@ def verify_command(screen: Screen, gate_ids: tuple[str, ...], branch: str | None
 
 
 def verified_words(done: Verified) -> str:
-    from ...text import counted
-
     words = [counted(done.gates, "gate"), *([counted(done.runs, "run")] if done.runs else [])]
     words += [counted(done.events, "event")]
     words += [counted(count, f"{word} signature") for word, count in sorted(done.signatures.items())]

@@ -11,7 +11,7 @@ from ...document import replace
 from ...errors import BadAnswer, GateError, UnknownGate, Usage
 from ...model import AWAITING, is_prefix
 from ...model.gate import Gate
-from ...questions import Given
+from ...questions import Given, each
 from .. import BY_KIND, DONE, WAITING
 from ..terminal import (
     SAVED,
@@ -140,7 +140,6 @@ def load_acts() -> None:
 def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, flags: dict[str, Any]) -> int:
     """Put it aside; it still waits, and its deadline counts."""
     from ...acts import answering, find_anywhere, open_gate
-    from ..terminal import tell_trouble
 
     if not given.nothing or flags["each"] or flags["match"] is not None or flags["template"]:
         raise Usage("--later is no answer, and is of one gate", hint="git gate respond ID --later 2h")
@@ -274,7 +273,6 @@ def from_template(desk: Desk, given: Given, name: str) -> Given:
 def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given, str]:
     """Nothing was given: show the question and ask, if somebody is there."""
     if not screen.interactive:
-        from ...questions import each
         from ...questions.types import typed
 
         questions = gate.opened.questions

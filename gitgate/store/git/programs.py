@@ -90,7 +90,6 @@ def lend_terminal(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> int
     """
     import signal
     import termios
-    from contextlib import suppress
 
     modes = None
     with suppress(OSError, ValueError, termios.error):
@@ -147,7 +146,6 @@ def tell_program(
     import os
     import signal
     import tempfile
-    from contextlib import suppress
 
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as out:
         source.write(said)

@@ -29,11 +29,10 @@ from ..git.objects import (
 )
 from ..git.objects import parse_tree as parse
 from ..git.refs import ARCHIVE, TRACKING, Refs
-from . import Signature
+from . import Records, Signature
 
 if TYPE_CHECKING:
     from ..git.objects import Commit
-    from . import Records
 
 
 LATE = "late"
@@ -443,8 +442,6 @@ class Binder:
 
     def with_runs(self, base: str, runs: Sequence[tuple[str, str]]) -> str:
         """The tree with each of these runs below `runs/`: the files of its events, which its commits hold one by one."""
-        from . import Records
-
         top = self.entries(base)
         inside = self.entries(top[RUNS_ENTRY].oid) if RUNS_ENTRY in top else {}
         touched: dict[bytes, dict[bytes, TreeEntry]] = {}

@@ -16,7 +16,7 @@ from ...errors import Failure, Usage
 from ..git import Repository
 from ..git.refs import Refs
 from . import HITL, Fetched, RefMove, Remote, ids_of, read_remote, tracking, tracking_base, validate_move
-from .wire import LONGEST, GitConversation, GitSpoken, Progress, converse, late_listener
+from .wire import LONGEST, GitConversation, GitSpoken, Progress, converse, explain, late_listener
 
 # A record is a complete history of its own, of a few small objects: to tell the server what we have would mean
 # sending it every commit of the project, looking for a common one that does not exist.
@@ -120,8 +120,6 @@ def ask_tips(repo: Repository, remote: str, refs: Sequence[str], *, timeout: flo
     place = read_remote(repo, remote)
     said = converse(repo, place, (), ("ls-remote", "--", place.name, *refs), timeout=timeout)
     if said.code:
-        from .wire import explain
-
         raise explain(place.name, said, timeout=timeout)
     found = parse_ls_remote(said)
     return {ref: found[ref] for ref in refs if ref in found}
@@ -138,8 +136,6 @@ def names_below(repo: Repository, remote: str, prefix: str, *, timeout: float = 
     place = read_remote(repo, remote)
     said = converse(repo, place, (), ("ls-remote", "--", place.name, f"{prefix}*"), timeout=timeout)
     if said.code:
-        from .wire import explain
-
         raise explain(place.name, said, timeout=timeout)
     return sorted(name for name in parse_ls_remote(said) if name.startswith(prefix))
 
@@ -252,8 +248,6 @@ class Listening:
         )
 
     def trouble(self, said: GitSpoken) -> Failure:
-        from .wire import explain
-
         return explain(self.remote.name, said, timeout=self.timeout)
 
 

@@ -28,7 +28,7 @@ from ...render import paint, table
 from ...render.letter import answers, head, letter, proposed, question_part, remarks, section, work_part
 from ...render.runs import run_page, run_rows, run_shape
 from ...store.git.programs import our_command, run_beside
-from ...text import clip, neutral, one_line, wrap
+from ...text import clip, format_time, neutral, one_line, wrap
 
 # What the desk shows: gates, runs and agents of several repositories, as they were read last; what is
 # chosen, what is looked for, and what changed since. No terminal is needed for it.
@@ -192,8 +192,6 @@ class InboxModel:
 
     @property
     def now(self) -> str:
-        from ...text import format_time
-
         return format_time(self.clock())
 
     def lines(self, rows: Sequence[InboxRow], cells: int, *, color: bool) -> list[str]:

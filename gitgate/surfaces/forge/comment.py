@@ -14,7 +14,7 @@ from ...questions.answers import value_words
 from ...questions.file import told_fields
 from ...questions.types import type_of
 from ...render import AT_DEADLINE
-from ...render.shapes import run_named, who_ended
+from ...render.shapes import held_line, run_named, who_ended
 from ...setup.workflows import ANSWERS
 from ...text import format_duration, one_line
 from . import examples, option_replies
@@ -35,8 +35,6 @@ def talked(held: Conversation | None, most: int) -> list[str]:
     """How long it was talked about and what is to be remembered of that. A transcript never stands here."""
     if held is None:
         return []
-    from ...render.shapes import held_line
-
     said = [words for words in (held.summary, held.reason, held.message) if words]
     line = span(held_line(replace(held, transcript="")), 200)
     return [line, *([block("\n\n".join(said), min(most, 4000))] if said else [])]

@@ -16,7 +16,7 @@ from ...config import BY_NAME, FILE, OF_NOTIFY, TRUE, close_name, misfit
 from ...context import Desk
 from ...context.logins import Logins
 from ...context.machine import state_home
-from ...document import Field, may_have
+from ...document import Field, codec, may_have
 from ...errors import BadDocument, GateError
 from ...gates.recording import NAMED, usual_name
 from ...gates.work import diff_of
@@ -200,8 +200,6 @@ def branch_recipients(
 def entries_of(found: Protected) -> list[Field]:
     if not may_have(found.data, SECTION):
         return []
-    from ...document import codec
-
     section = codec.parse_document(found.data, found.source).get(SECTION)
     return [] if section is None else section.items()[:MOST]
 

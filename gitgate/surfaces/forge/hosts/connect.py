@@ -11,7 +11,16 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from ....context import Desk
-from ....context.targets import GITHUB, GITLAB, address_of, is_github, read_address, server_of
+from ....context.targets import (
+    GITHUB,
+    GITLAB,
+    address_of,
+    is_github,
+    no_remote,
+    read_address,
+    remote_of,
+    server_of,
+)
 from ....errors import Failure
 from ....text import one_line
 from . import GITHUBS, GITHUBS_HOOKS, Customs, Forge, Hooks, has_pipeline, has_workflow
@@ -246,8 +255,6 @@ def hooks_of(desk: Desk) -> Hooks:
 
 def unknown_forge(desk: Desk) -> Failure:
     """What to set, by what the remote looks like."""
-    from ....context.targets import no_remote, remote_of
-
     elsewhere = desk.settings.text("forgeAt")
     if elsewhere:
         return Failure(
