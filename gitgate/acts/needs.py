@@ -27,7 +27,7 @@ from ..questions.calls import Call, CallRule, call_of, config_of, digest_of_call
 from ..questions.drafts import Draft
 from ..questions.signals import Need, draft_of, find_need, last_object, plain_draft, read_need
 from ..questions.types import type_of
-from ..store import private_folder
+from ..store import private_folder, take_lock
 from ..store.git.refs import OPEN
 from ..text import one_line
 from ..text.digests import sha256
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 
 TURN_TIMEOUT = 100.0
-STALE_TURN = 150.0
 
 
 def load_rules(desk: Desk) -> tuple[CallRule, ...]:
@@ -148,12 +147,11 @@ def turn(
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """One asker of a conversation at a time."""
+    """Turn of one asker of a conversation at a time: a lock of the system, which ends with its process and with nothing else."""
     folder = desk.repo.state_dir / "turns"
     private_folder(folder)
-    place = folder / session_name(session)
     until = monotonic() + TURN_TIMEOUT
-    while not take_turn(place):
+    while (ours := take_lock(folder / session_name(session))) is None:
         if monotonic() > until:
             raise Conflict(
                 "another question of this conversation is still being asked", hint="ask again in a minute"
@@ -162,8 +160,9 @@ def turn(
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):
-            place.unlink()
+        os.close(
+            ours
+        )  # Its file stays: who took it away would part those who wait for it from those who come later.
 
 
 def end_run(desk: Desk, session: str) -> None:
@@ -186,18 +185,6 @@ def is_over(desk: Desk, session: str) -> Gate | None:
 
 def session_name(session: str) -> str:
     return sha256(session.encode("utf-8", "replace")).hexdigest()[:20]
-
-
-def take_turn(place: Path) -> bool:
-    """Whether the turn is ours now. Whoever died with it left a file that grows old."""
-    try:
-        os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        with contextlib.suppress(OSError):
-            if time.time() - place.stat().st_mtime > STALE_TURN:
-                place.unlink()
-        return False
-    return True
 
 
 def save_sessions(desk: Desk, ref: SessionRef) -> list[str]:

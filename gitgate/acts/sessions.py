@@ -91,13 +91,11 @@ def keep_session(desk: Desk, gate: Gate, saved: SavedSession) -> None:
         return
     if old is None and is_bound(gate) and machine.find_presence(desk, gate.id) is not None:
         return  # It was erased, and the next key with it.
-    from ..context.session_proof import on_top
+    from ..context.session_proof import save_on_top
 
-    message = on_top(desk, gate, old, tree, saved.agent) if old is not None else None
-    if message is not None and old is not None:
-        by = Signature(desk.settings.identity() or NOBODY, desk.at)
-        new = desk.records.write_commit(tree, (old,), by, message)
-    else:
+    by = Signature(desk.settings.identity() or NOBODY, desk.at)
+    new = save_on_top(desk, gate, old, tree, saved.agent, by) if old is not None else None
+    if new is None:
         new = write(desk, gate.id, saved.agent, tree)
     desk.refs.update([RefMove(ref, new, old)])
     dropped_mark(desk, gate.id).unlink(missing_ok=True)
@@ -220,6 +218,7 @@ def latest_oid(desk: Desk, gate: Gate) -> str | None:
     remote = remote_of(desk)
     if here is None or remote is None or not needs_a_look(desk, gate, here):
         return here
+    from ..context import session_proof
     from ..store.remote.fetch import fetch_refs
 
     ref = SESSIONS + gate.id
@@ -227,8 +226,12 @@ def latest_oid(desk: Desk, gate: Gate) -> str | None:
         theirs = fetch_refs(desk.repo, remote, [ref], timeout=desk.network_timeout).get(ref)
         if theirs is None or theirs == here or not adds_to_conversation(desk, theirs, here):
             return here
+        wrong = session_proof.against_session(desk, gate, theirs)
     except GateError as silent:
         desk.progress(f"whether gate {gate.id} was talked about elsewhere is not known: {silent.message}")
+        return here
+    if wrong:
+        desk.progress(f"the session of gate {gate.id} on {remote} was changed by somebody else: {wrong}")
         return here
     desk.refs.update([RefMove(ref, theirs, here)])
     return theirs

@@ -20,8 +20,9 @@ from .. import model
 from ..errors import BrokenRecord
 from ..model import lease
 from ..model.gate import Answer, Gate, Remark, Session
-from ..store import private_folder
+from ..store import locked, private_folder, write_private
 from ..store.git.objects import Commit
+from ..store.records import Signature
 from ..text.digests import sha256
 from . import Desk
 
@@ -94,20 +95,60 @@ def message_of(gate: str, agent: str, proof: str = "", following: str = "") -> s
     return f"{subject}\n\n{proof}\n\n{rest}" if proof else said
 
 
-def on_top(desk: Desk, gate: Gate, parent: str, tree: str, agent: str) -> str | None:
-    """The message of what this clone saves anew on `parent`; None where it holds no key for that."""
+def save_on_top(desk: Desk, gate: Gate, parent: str, tree: str, agent: str, by: Signature) -> str | None:
+    """Write the commit of what this clone saves anew on `parent`, signed; None where it holds no key for that.
+
+    A key signs once: two texts signed with one would let others sign more. So what is signed stands on the last commit that
+    was, also where the ref was put back meanwhile, or never came to name it; and on a chain of our own alone.
+    """
     session = gate.opened.session
     seed = seed_of(desk, session.salt) if session is not None and session.key else b""
     if session is None or not seed:
         return None
-    before = chain(desk, parent)
-    number = len(before)
-    expected = proof_in(before[0][1].message)[1] if number > 1 else session.key
-    if lease.public_key(seed, number) != expected:
-        return None  # Another clone asked.
-    following = lease.public_key(seed, number + 1)
-    signature = lease.sign(seed, number, signed_text(gate.id, parent, tree, following))
-    return message_of(gate.id, agent, "\n".join(wrap(base64.b64encode(signature).decode(), 76)), following)
+    place = note_of_keys(desk, session)
+    with locked(place.with_name("lock"), wait=True):
+        used, last = read_note(place)
+        try:
+            before = chain(desk, last if last and is_in_chain(desk, last, parent) else parent)
+            ours = not against_chain(gate, session, before)
+        except BrokenRecord:
+            return None
+        number, top = len(before), before[0]
+        expected = proof_in(top[1].message)[1] if number > 1 else session.key
+        if not ours or number <= used or lease.public_key(seed, number) != expected:
+            return None  # Another clone asked, or somebody else saved it, or it goes on from where we went on before.
+        write_private(place, f"{number}\n".encode())
+        following = lease.public_key(seed, number + 1)
+        signature = lease.sign(seed, number, signed_text(gate.id, top[0], tree, following))
+        message = message_of(
+            gate.id, agent, "\n".join(wrap(base64.b64encode(signature).decode(), 76)), following
+        )
+        new = desk.records.write_commit(tree, (top[0],), by, message)
+        write_private(place, f"{number} {new}\n".encode())
+        return new
+
+
+def note_of_keys(desk: Desk, session: Session) -> Path:
+    """The file that tells how many keys of a gate's session this clone has used, and the commit that it signed last."""
+    name = sha256(session.salt.encode()).hexdigest()[:20]
+    return private_folder(desk.repo.state_dir / "session-keys") / name
+
+
+def read_note(place: Path) -> tuple[int, str]:
+    """Return the number of the last key that was used, and the commit that it signed, as far as that was noted."""
+    try:
+        said = re.fullmatch(r"([0-9]{1,9})(?: ([0-9a-f]{40,64}))?\n", place.read_text("ascii"))
+    except (OSError, ValueError):
+        return 0, ""
+    return (int(said[1]), said[2] or "") if said else (MOST_SAVED, "")
+
+
+def is_in_chain(desk: Desk, oid: str, sought: str) -> bool:
+    """Whether `sought` stands below `oid`, or is it."""
+    try:
+        return any(at == sought for at, _ in chain(desk, oid))
+    except BrokenRecord:
+        return False
 
 
 # what is believed

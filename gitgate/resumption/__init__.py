@@ -202,14 +202,18 @@ def same_directory(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situat
     if work is not gate.opened.work:
         directory, branch = directory_of_run(desk, gate), work.branch
     there = repository_of(desk, directory)
-    if there is None or not stands_as_before(there, work, branch) or not lock(desk, there.place, held):
+    if there is None or not stands_as_before(there, work, branch):
         return None
-    apart = there if here.trusted else pinned_down(there)
-    try:
-        edits = edits_since(desk, apart, work)
-    except GateError:
-        return None
-    known, moved = tips(desk), branch != work.branch
+    with contextlib.ExitStack() as ours:  # Where it will not do, others may have it.
+        if not lock(desk, there.place, ours):
+            return None
+        apart = there if here.trusted else pinned_down(there)
+        try:
+            edits = edits_since(desk, apart, work)
+        except GateError:
+            return None
+        known, moved = tips(desk), branch != work.branch
+        held.push(ours.pop_all())
     return Situation(
         there.place, False, branch, work.base or "", known, here.trusted, edits, new_branch=moved
     )

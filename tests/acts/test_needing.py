@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +28,8 @@ from gitgate.acts.needs import (
 from gitgate.errors import Conflict
 from gitgate.model.gate import Gate
 from gitgate.questions.signals import Need, read_need
-from support.resuming import Seat
+from support import PATIENCE
+from support.resuming import Seat, until
 from support.testbed.repositories import Clone
 
 NEED = Need("Which database?")
@@ -258,7 +261,7 @@ def test_a_call_that_is_none(alone: Seat, broken: dict[str, object]) -> None:
 
 
 def test_questions_of_a_conversation_take_turns(alone: Seat) -> None:
-    """The next one waits; not for ever: who died with the turn left a file that grows old."""
+    """The next one waits, and not for ever."""
     at = [0.0]
 
     def sleep(_seconds: float) -> None:
@@ -271,11 +274,69 @@ def test_questions_of_a_conversation_take_turns(alone: Seat) -> None:
     ):
         pass
     assert at[0] > TURN_TIMEOUT
+
+
+def test_a_turn_that_lasts_long_is_nobody_elses(alone: Seat) -> None:
+    """However old its file is: it is its owner's until that has ended."""
+    at = iter([0.0, 0.0, TURN_TIMEOUT * 2])
     with turn(alone.desk, SESSION):
         (left,) = (alone.clone.path / ".git/gitgate").glob("turns/*")
         os.utime(left, (1, 1))
-        with turn(alone.desk, SESSION, lambda: 0.0, lambda _seconds: None):
-            pass
+        with (
+            pytest.raises(Conflict, match="still being asked"),
+            turn(alone.desk, SESSION, lambda: next(at), lambda _seconds: None),
+        ):
+            pytest.fail("two have the turn")
+
+
+TAKES_TURNS = """
+import os, sys, time
+from pathlib import Path
+from gitgate.acts.needs import turn
+from gitgate.context import open_desk
+place, log, rounds = sys.argv[1:]
+for _ in range(int(rounds)):
+    desk = open_desk(Path(place), os.environ)
+    with turn(desk, "session-1", sleep=lambda _seconds: time.sleep(0.001)):
+        with open(log, "a") as out:
+            print("takes", os.getpid(), file=out, flush=True)
+            for one in (desk.repo.state_dir / "turns").iterdir():
+                os.utime(one, (1, 1))  # as if the turn lasted for long
+            time.sleep(0.002)
+            print("leaves", os.getpid(), file=out, flush=True)
+print("done", flush=True)
+"""
+
+
+def takes_turns(seat: Seat, log: Path, rounds: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", TAKES_TURNS, str(seat.clone.path), str(log), str(rounds)],
+        stdout=subprocess.PIPE,
+    )
+
+
+def test_of_four_processes_one_has_the_turn(alone: Seat, tmp_path: Path) -> None:
+    """Each leaves before the next one takes it, however old its file is."""
+    log = tmp_path / "log"
+    many = [takes_turns(alone, log, 10) for _ in range(4)]
+    for one in many:
+        out, _ = one.communicate(timeout=PATIENCE)
+        assert out == b"done\n"
+    lines = [line.split() for line in log.read_text().splitlines()]
+    assert len(lines) == 80
+    for (took, first), (left_it, last) in zip(lines[::2], lines[1::2], strict=True):
+        assert (took, left_it, first) == ("takes", "leaves", last)
+
+
+def test_the_turn_of_somebody_killed_is_free(alone: Seat, tmp_path: Path) -> None:
+    """At once, and not after a while."""
+    log = tmp_path / "log"
+    held = takes_turns(alone, log, 1_000_000)
+    until(lambda: log.exists() and log.stat().st_size > 0)
+    held.kill()
+    held.communicate(timeout=PATIENCE)
+    with turn(alone.desk, SESSION, lambda: 0.0, lambda _seconds: pytest.fail("it waits")):
+        pass
 
 
 def test_last_words_are_shared_where_conversations_are(ann: Seat, bare: Clone) -> None:

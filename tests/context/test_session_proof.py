@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from gitgate import model
 from gitgate.acts import sessions
 from gitgate.cli.receive import forget_erased
+from gitgate.context import session_proof
 from gitgate.errors import BrokenRecord
 from gitgate.exchange.syncing import publish, sync
 from gitgate.model import lease
@@ -450,3 +452,96 @@ def test_nobody_else_has_the_secret(ann: Seat) -> None:
     assert secret.stat().st_mode & 0o777 == 0o600
     assert len(secret.read_bytes()) == lease.SIZE
     assert secret.read_bytes().hex() not in ann.clone.git("log", "--all", "-p")
+
+
+def keys_used(seat: Seat, *tips: str) -> list[str]:
+    """The key behind each signature of these chains: one that stands there twice would let others sign."""
+    found = {}
+    for oid, commit in (link for tip in tips for link in session_proof.chain(seat.desk, tip)):
+        proof, following = session_proof.proof_in(commit.message)
+        if proof:
+            gate = (model.parse_trailers(commit.message) or {})["Gate"]
+            text = session_proof.signed_text(gate, commit.parents[0], commit.tree, following)
+            found[oid] = lease.signer(proof, text)
+    return list(found.values())
+
+
+def saved_here(seat: Seat, gate: Gate, saved: SavedSession) -> str:
+    sessions.keep_session(seat.desk, seat.now(gate), saved)
+    return seat.clone.git("rev-parse", REF + gate.id)
+
+
+def test_a_key_signs_once_where_the_ref_was_put_back(ann: Seat) -> None:
+    """What is saved then stands on what was signed last, so that the next key signs it."""
+    gate = ann.ask()
+    first = ann.clone.git("rev-parse", REF + gate.id)
+    later = saved_here(ann, gate, LATER)
+    ann.clone.git("update-ref", REF + gate.id, first)
+    again = saved_here(ann, gate, EVEN_LATER)
+    keys = keys_used(ann, later, again)
+    assert (len(keys), len(set(keys))) == (2, 2)
+    assert ann.clone.git("rev-parse", f"{again}^") == later
+    assert sessions.bring(ann.desk, ann.now(gate)).files == EVEN_LATER.files
+
+
+@pytest.mark.parametrize("how", ["alone", "with our next key", "on the question's session"])
+def test_a_key_signs_once_where_somebody_elses_commit_is_shorter(ann: Seat, how: str) -> None:
+    """The length of a chain that somebody else made names no key of ours: nothing is signed on it."""
+    gate = ann.ask()
+    first = ann.clone.git("rev-parse", REF + gate.id)
+    chain = [first] + [
+        saved_here(ann, gate, replace(FIRST, files={"transcript.jsonl": b"%d\n" % count}))
+        for count in range(3)
+    ]
+    foreign = {
+        "alone": lambda: planted(ann),
+        "with our next key": lambda: planted(ann, planted(ann), like=chain[1]),
+        "on the question's session": lambda: planted(ann, first, like=chain[1]),
+    }[how]()
+    ann.clone.git("update-ref", REF + gate.id, foreign)
+    mine = saved_here(ann, gate, LATER)
+    assert session_proof.proof_in(ann.desk.records.commit(mine).message) == (b"", "")
+    keys = keys_used(ann, chain[-1])
+    assert (len(keys), len(set(keys))) == (3, 3)
+
+
+def test_a_key_signs_once_where_its_user_was_killed(ann: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noted as used before it signs: whoever dies in between uses it up."""
+    gate = ann.ask()
+
+    def die(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lease, "sign", die)
+        with pytest.raises(KeyboardInterrupt):
+            sessions.keep_session(ann.desk, ann.now(gate), LATER)
+    mine = saved_here(ann, gate, EVEN_LATER)
+    assert session_proof.proof_in(ann.desk.records.commit(mine).message) == (b"", "")
+
+
+def transcript(*uuids: str) -> SavedSession:
+    lines = [
+        f'{{"type":"user","uuid":"{uuid}","message":{{"role":"user","content":"hi"}}}}\n' for uuid in uuids
+    ]
+    return replace(FIRST, files={"transcript.jsonl": "".join(lines).encode()})
+
+
+def test_a_session_from_elsewhere_is_judged_before_it_is_taken(ann: Seat, bare: Clone) -> None:
+    """It seems to go on from ours, and nobody bound it: what is here stays, and is what is resumed."""
+    gate = ann.ask()
+    ours = saved_again(ann, gate, transcript("u1"))
+    desk = ann.desk
+    held = Conversation("proposed", 1, confirmed=False, content="0" * 32)
+    remark = Remark(desk.now, "Bob <bob@example.org>", "x", session=held)
+    told = desk.records.write_event(ann.now(gate), "commented", remark, Signature(NOBODY, desk.at))
+    tree = sessions.tree_of(desk, transcript("u1", "u2"))
+    forged = desk.records.write_commit(tree, (ours,), Signature(NOBODY, desk.at), "session of a gate\n")
+    desk.records.objects.flush()
+    bare.git("fetch", "-q", str(ann.clone.path), forged)
+    bare.git("update-ref", REF + gate.id, forged)
+    said: list[str] = []
+    desk.progress = said.append
+    assert sessions.latest_oid(desk, told) == ours
+    assert ann.clone.git("rev-parse", REF + gate.id) == ours
+    assert "was not saved by whoever asked" in said[0]
