@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from .document import NamedTuple, dataclass, field, is_blank, near, nearest, replace
+from .document import LIMITS, NamedTuple, dataclass, field, is_blank, near, nearest, replace
 from .errors import GateError, UnsupportedSystem, Usage
 
 FILE = ".gitgate.yml"
@@ -551,14 +551,37 @@ def lazily(
     return read
 
 
+def read_regular(path: Path, most: int) -> bytes:
+    """The bytes of a file. FileNotFoundError where there is none, Usage where it is something else or too large: of a pipe
+    nobody may ever write to the other end, and a device has none.
+    """
+    import stat
+
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise Usage(f"{path} is no file")
+            with open(handle, "rb", closefd=False) as file:
+                data = file.read(most + 1)
+        finally:
+            os.close(handle)
+    except FileNotFoundError:
+        raise
+    except OSError as unreadable:
+        raise Usage(f"{path} cannot be read: {unreadable.strerror}") from unreadable
+    if len(data) > most:
+        raise Usage(f"{path} is larger than {most:,} bytes")
+    return data
+
+
 def read_file(path: Path, unread: list[str] | None = None) -> Mapping[str, str]:
     """The settings in a file. `unread` is told of other parts that nothing reads; the settings count nevertheless."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path, LIMITS.size)
     except FileNotFoundError:
         return {}
-    except OSError as unreadable:
-        raise Usage(f"{path} cannot be read: {unreadable.strerror}") from unreadable
+
     if is_blank(data):
         return {}
     from .document.codec import parse_document

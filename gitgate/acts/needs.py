@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from .. import model
 from .. import text as times
-from ..config import FILE
 from ..context import Desk, machine
 from ..context.targets import may_publish_work, summaries
-from ..document import dataclass, may_have, replace
+from ..document import dataclass, replace
 from ..errors import Conflict, GateError, NotAllowed, Usage
 from ..exchange.syncing import publish
 from ..gates.agency import is_agent, starts_by_itself
 from ..model import AWAITING, WITHDRAWN
 from ..model.gate import Gate, SessionRef
-from ..questions.calls import Call, CallRule, call_of, config_of, digest_of_call, parse_rules, questions_of
+from ..questions.calls import Call, call_of, config_of, digest_of_call, questions_of
 from ..questions.drafts import Draft
 from ..questions.signals import Need, draft_of, find_need, last_object, plain_draft, read_need
 from ..questions.types import type_of
@@ -47,19 +46,6 @@ if TYPE_CHECKING:
 
 
 TURN_TIMEOUT = 100.0
-
-
-def load_rules(desk: Desk) -> tuple[CallRule, ...]:
-    """The calls that need approval, by the protected branch; where there is no such file, none."""
-    from ..policy import protected_refs
-    from ..store.git.objects import read_protected
-
-    found = read_protected(desk.records.objects, FILE, protected_refs(desk))
-    if found is None or not may_have(found.data, "approvals"):
-        return ()
-    from ..document.codec import parse_document
-
-    return parse_rules(parse_document(found.data, found.source))
 
 
 def key_of_call(call_id: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..config import FILE
@@ -468,14 +468,20 @@ def load_book(desk: Desk) -> Book:
     """The policies as they are now; BrokenPolicy where one cannot be read, and then nothing is allowed."""
     refs = protected_refs(desk)
     found = read_protected(desk.records.objects, FILE, refs)
-    if found is None and desk.settings.text("protectedBranch") and desk.refs.get(refs[0]) is None:
+    if found is None:
+        refuse_absent(desk, refs)
+    here = [] if found is None else [policy_in_file(found)]
+    policies = tuple(policy for policy in (*here, *machine_policies(desk)) if policy is not None)
+    return Book(policies, ref_of(found), None if found is None else found.commit)
+
+
+def refuse_absent(desk: Desk, refs: Sequence[str]) -> None:
+    """Refuse a protected branch that is configured by its name, and is not here: nobody can say what stands on it."""
+    if desk.settings.text("protectedBranch") and desk.refs.get(refs[0]) is None:
         raise BrokenPolicy(
             f"gitgate.protectedBranch names {refs[0]}, which is not here, so that no policy can be read",
             hint="git fetch, or mend it: git config gitgate.protectedBranch main",
         )
-    here = [] if found is None else [policy_in_file(found)]
-    policies = tuple(policy for policy in (*here, *machine_policies(desk)) if policy is not None)
-    return Book(policies, ref_of(found), None if found is None else found.commit)
 
 
 def ref_of(found: Protected | None) -> str | None:

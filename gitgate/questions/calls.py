@@ -10,46 +10,19 @@ import hashlib
 import json
 import posixpath
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 
-from ..document import Field, dataclass, duration, near, text_or_empty, texts
+from ..document import dataclass
 from ..errors import Usage
-from ..model import ON_TIMEOUT, PRIORITIES
 from ..model.gate import Gate, Option, Question, Value
 from ..text import clipped_text, one_line, shell
 from ..text.shell import commands
 from .answers import value_words
+from .call_rules import SHELLS, WRITERS, CallRule, RuleSource, names_tool
 
-SECTION = "approvals"
-FIELDS = ("call", "why", "to", "quorum", "priority", "timeout", "on_timeout")
-CALL = re.compile(r"([A-Za-z_*?][\w*?-]*)(?:\((.*)\))?", re.DOTALL)
-# A rule for one of these is a rule for all of them: each writes a file.
-WRITERS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
-SHELLS = ("Bash", "PowerShell")
-# Of Claude Code, under today's and earlier names. `mcp__…` are whatever servers offer.
-TOOLS = (
-    *WRITERS, *SHELLS, "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "Task", "Agent", "Skill",
-    "SlashCommand", "BashOutput", "KillShell", "KillBash", "TodoRead", "TodoWrite", "TaskCreate", "TaskGet", "TaskList", "TaskOutput",
-    "TaskStop", "TaskUpdate", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "LSP", "Monitor",
-    "CronCreate", "CronDelete", "CronList", "SendMessage", "ToolSearch", "ListMcpResourcesTool", "ReadMcpResourceTool",
-)  # fmt: skip
 PATHS = ("file_path", "notebook_path", "path")
-
-
-@dataclass(frozen=True)
-class CallRule:
-    """One rule: a tool's name, and what its call is about where that matters; both may hold `*`."""
-
-    text: str
-    tool: str
-    about: str | None = None
-    why: str = ""
-    to: tuple[str, ...] = ()
-    quorum: int = 1
-    priority: str | None = None
-    timeout: int | None = None
-    on_timeout: str | None = None
-    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,58 +34,82 @@ class CallPlace:
     real: Mapping[str, str] | None = None
 
 
-def parse_rules(root: Field) -> tuple[CallRule, ...]:
-    listed = root.get(SECTION)
-    return () if listed is None else tuple(parse_rule(item) for item in listed.items())
+class Fate(Enum):
+    """Fate of a call. One that is held makes no gate: at a terminal the person is asked, without one it is denied with the reason."""
+
+    RUNS = "runs"
+    WAITS = "waits"
+    HELD = "held"
+    DENIED = "denied"
 
 
-def parse_rule(item: Field) -> CallRule:
-    if isinstance(item.value, str):
-        return with_call(item)
-    for name, field in item.mapping().items():
-        if name not in FIELDS:
-            field.fail(f"there is no such field in a rule{near(name, FIELDS)}; there are {', '.join(FIELDS)}")
-    rule = with_call(item.need("call"))
-    quorum, timeout, priority, on_timeout = (
-        item.get(n) for n in ("quorum", "timeout", "priority", "on_timeout")
-    )
-    return CallRule(
-        rule.text,
-        rule.tool,
-        rule.about,
-        text_or_empty(item, "why"),
-        texts(item, "to"),
-        quorum.integer(1, 100) if quorum else 1,
-        priority.one_of(PRIORITIES) if priority else None,
-        duration(timeout) if timeout else None,
-        on_timeout.one_of(ON_TIMEOUT) if on_timeout else None,
-        rule.line,
-    )
+@dataclass(frozen=True)
+class CallRuling:
+    """What becomes of a call, by which rule, and why in words."""
+
+    fate: Fate
+    why: str
+    rule: CallRule | None = None
 
 
-def with_call(field: Field) -> CallRule:
-    text = field.text(most=1000).strip()
-    found = CALL.fullmatch(text)
-    if found is None:
-        field.fail("expected a tool, such as `Bash(terraform apply*)`, `Write(migrations/**)` or `mcp__*`")
-    about = found[2].strip() if found[2] is not None else None
-    return CallRule(text, found[1], None if about in (None, "", "*", "**") else about, line=field.line)
-
-
-def strange_tools(rules: Iterable[CallRule]) -> list[tuple[str, bool]]:
-    """In words, each rule about a tool that nobody is known to have; and whether a known one was probably meant.
-
-    A misspelt rule holds nothing back. It is read all the same: another program's tool may have any name.
+@dataclass(frozen=True)
+class RuleBook:
+    """Which calls wait for a person. `rules` count with all their terms; of the `pending` ones, which stand in a working tree,
+    the call alone does. `broken`: why no rule can be read, so that every call is held.
     """
-    found = []
-    for rule in rules:
-        named = shell.of_text(rule.tool)
-        if rule.tool.startswith("mcp__") or any(named.fullmatch(tool) for tool in (*TOOLS, "mcp__x__y")):
-            continue
-        meant = near(rule.tool, TOOLS)
-        words = f"line {rule.line}: {rule.text}: no tool is known that is called {rule.tool}{meant}"
-        found.append((words, bool(meant)))
-    return found
+
+    rules: tuple[CallRule, ...] = ()
+    pending: tuple[CallRule, ...] = ()
+    broken: CallRule | None = None
+
+
+# Reading, and what an agent's program does for itself: no rule that could not be read would have held this.
+READING = (
+    *("Read", "Glob", "Grep", "LS", "NotebookRead", "LSP", "ToolSearch", "ListMcpResourcesTool", "ReadMcpResourceTool"),
+    *("BashOutput", "TodoRead", "TaskGet", "TaskList", "TaskOutput", "CronList", "AskUserQuestion"),
+)  # fmt: skip
+OUR_SERVER = re.compile(r"mcp__(?:plugin_gitgate_)?git-?_?gate__(?:ask|check|wait|list|show)")
+EVERY_CALL = "every call"
+HELD = "No call but reading and asking is made until the rules can be read: {}. Mend that on the protected branch."
+
+
+def hold_all(why: str, source: RuleSource) -> CallRule:
+    """The rule in place of those that cannot be read."""
+    return CallRule(EVERY_CALL, "*", why=why, source=source)
+
+
+def judge_call(book: RuleBook, tool: str, given: Mapping[str, object], place: CallPlace) -> CallRuling:
+    """Whether a call waits for a person: by a rule that counts, else because none can be read, else by one that does not count yet."""
+    rule = find_rule(book.rules, tool, given, place)
+    if rule is None and book.broken is not None and not only_reads(tool, given):
+        return CallRuling(Fate.HELD, HELD.format(book.broken.why), book.broken)
+    rule = rule or find_rule(book.pending, tool, given, place)
+    if rule is None:
+        return CallRuling(Fate.RUNS, "no rule names it")
+    return CallRuling(Fate.WAITS, rule_words(rule), rule)
+
+
+def rule_words(rule: CallRule) -> str:
+    """Why a rule has a call wait, in a sentence."""
+    why = f": {rule.why}" if rule.why else ""
+    if not rule.source.counts:
+        return f"The rule `{rule.text}` of {rule.source.words} does not count yet, and holds the call all the same{why}."
+    return f"The rule `{rule.text}` asks for a person{why}."
+
+
+def only_reads(tool: str, given: Mapping[str, object]) -> bool:
+    """Whether a call reads, asks a person or hears the answer, and does nothing else."""
+    if is_one_of(tool, READING) or OUR_SERVER.fullmatch(tool):
+        return True
+    return tool == "Bash" and bool(shell.plain_asking(str(given.get("command", ""))))
+
+
+def call_in_words(tool: str | None, words: Sequence[str], path: str | None) -> tuple[str, dict[str, object]]:
+    """A tool and its arguments as a person types them: a line for a shell, a file, or a text for another tool."""
+    name = tool or ("Write" if path is not None and not words else SHELLS[0])
+    said = words[0] if len(words) == 1 else shlex.join(words)
+    given: dict[str, object] = {} if path is None else {FILES.get(name, "file_path"): path}
+    return name, given | ({"command" if is_one_of(name, SHELLS) else "text": said} if words else {})
 
 
 def find_rule(
@@ -123,17 +120,20 @@ def find_rule(
 
 
 def applies(rule: CallRule, tool: str, given: Mapping[str, object], place: CallPlace) -> bool:
-    names = WRITERS if tool in WRITERS else (tool,)
-    if not any(shell.of_text(rule.tool).fullmatch(name) for name in names):
+    if not any(names_tool(rule, name) for name in (WRITERS if is_one_of(tool, WRITERS) else (tool,))):
         return False
     if rule.about is None:
         return True
-    if tool in SHELLS:
+    if is_one_of(tool, SHELLS):
         return runs(rule.about, given.get("command"))
     found = [value for name in PATHS if isinstance(value := given.get(name), str)]
     if found:
         return any(lies_in(rule.about, path, place) for path in found)
     return any(shell.of_text(rule.about).fullmatch(text) for text in texts_in(given))
+
+
+def is_one_of(tool: str, known: Iterable[str]) -> bool:
+    return tool.casefold() in (name.casefold() for name in known)
 
 
 def runs(pattern: str, command: object) -> bool:

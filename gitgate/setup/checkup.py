@@ -17,7 +17,6 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from .. import setup, store
-from ..acts.needs import load_rules
 from ..agents.agent import Launch, reason_of_end
 from ..agents.process import run_launch
 from ..config import FILE, IN_FILE, SETTINGS
@@ -29,7 +28,8 @@ from ..errors import BadDocument, Failure, GateError
 from ..gates import agency, with_stall
 from ..gates.work import worktrees
 from ..policy import load_book, protected_refs
-from ..questions.calls import strange_tools
+from ..policy.rulebook import OTHERS_TOOL, counting_words, load_standing, pending_words
+from ..questions.call_rules import strange_tools
 from ..sharing.branches import cut_off
 from ..store.git import Git
 from ..store.git.objects import read_protected
@@ -125,21 +125,21 @@ def policy(desk: Desk) -> Iterator[Finding]:
 
 
 def approvals(desk: Desk) -> Iterator[Finding]:
-    """The calls that wait for a person; where the rules cannot be read, none goes through."""
-    try:
-        rules = load_rules(desk)
-    except BadDocument as wrong:
-        words = f"the rules cannot be read, so that no call of an agent goes through: {wrong.message}"
+    """The calls that wait for a person: by which rules, of which commit; and which rules do not count."""
+    standing = load_standing(desk)
+    book = standing.book
+    if book.broken is not None:
+        words = f"the rules cannot be read, so that no call of an agent goes through: {book.broken.why}"
         yield Finding("approvals", WRONG, words, "mend them on the protected branch")
-        return
-    strange = strange_tools(rules)
-    for words, misspelt in strange:
+    for words, misspelt in strange_tools(book.rules):
         mend = "name the tool as its program does, on the protected branch"
-        yield Finding("approvals", WRONG if misspelt else GOOD, f"{words}; it holds nothing back", mend)
-    sound = len(rules) - len(strange)
-    if sound:
-        calls = "one rule says" if sound == 1 else f"{sound} rules say"
-        yield Finding("approvals", GOOD, f"{calls} which calls of an agent wait for a person")
+        yield Finding("approvals", WRONG if misspelt else GOOD, f"{words}; {OTHERS_TOOL}", mend)
+    for words in counting_words(book):
+        yield Finding("approvals", GOOD, words)
+    for words in pending_words(book):
+        yield Finding("approvals", MISSING, words, "commit it, and bring it to the protected branch")
+    for words in standing.unread:
+        yield Finding("approvals", WRONG, f"{words}; it holds nothing", f"mend {FILE} in the working tree")
 
 
 OLDEST_GIT = (2, 38)

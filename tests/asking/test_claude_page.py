@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.document import codec
-from gitgate.questions.calls import parse_rules
+from gitgate.questions.call_rules import parse_rules
 from support import PATIENCE
 from support.lab.model import Reply
 from support.lab.office import Office

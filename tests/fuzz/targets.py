@@ -17,7 +17,7 @@ from gitgate.exchange import entering
 from gitgate.model import lease
 from gitgate.model.gate import Answer, Asker, Entry, Gate, Opened, Option, Question, Work
 from gitgate.policy import parse_policy, ruling
-from gitgate.questions import Given, answers, calls, drafts, forms, signals, unique
+from gitgate.questions import Given, answers, call_rules, calls, drafts, forms, signals, unique
 from gitgate.questions import calls as rules
 from gitgate.record import events as documents
 from gitgate.sharing import pushers
@@ -131,9 +131,12 @@ def policy(data: bytes) -> None:
     """`.gitgate.yml` of the protected branch: the policy, rules for calls; and that what it grants can be decided."""
     root = codec.parse_document(data, ".gitgate.yml")
     try:
-        found = rules.parse_rules(root)
+        found = call_rules.parse_rules(root)
     except GateError:
         found = ()
+    known = call_rules.parse_tree_rules(root, call_rules.RuleSource(counts=False)).rules
+    if any(one.to or one.timeout or one.quorum != 1 or one.source.counts for one in known):
+        raise AssertionError("a rule of a working tree chose who is asked")
     place = rules.CallPlace("/repo", "/repo/src")
     for tool, given in CALLS:
         rules.find_rule(found, tool, given, place)
@@ -201,7 +204,7 @@ def hook(data: bytes) -> None:
     calls.updated_input(said.given, asked, {one.key: "x" for one in asked})
 
 
-HELD = rules.parse_rules(
+HELD = call_rules.parse_rules(
     codec.parse_document(
         b'approvals: ["Bash(terraform apply*)", "Bash(*rm*-rf*)", "Write(db/**)", "mcp__*(*drop*)"]', "rules"
     )

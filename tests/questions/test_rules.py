@@ -6,7 +6,8 @@ import pytest
 
 from gitgate.document import codec
 from gitgate.errors import BadDocument
-from gitgate.questions.calls import CallPlace, find_rule, parse_rules
+from gitgate.questions.call_rules import parse_rules
+from gitgate.questions.calls import CallPlace, find_rule
 
 PLACE = CallPlace("/r", "/r/sub", {"/r": "/real", "/link/x.sql": "/real/migrations/x.sql"})
 

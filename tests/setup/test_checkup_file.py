@@ -36,10 +36,10 @@ def test_what_refuses_everything_is_wrong(ann: Seat, bare: Clone, text: str, nam
 
 @pytest.mark.parametrize(
     ("rule", "meant"),
-    [("Bsh(x*)", "Bash"), ("bash(x*)", "Bash"), ("Wirte(migrations/**)", "Write"), ("WebFetsh", "WebFetch")],
+    [("Bsh(x*)", "Bash"), ("Wirte(migrations/**)", "Write"), ("WebFetsh", "WebFetch")],
 )
 def test_a_rule_about_a_misspelt_tool(ann: Seat, bare: Clone, cli: Command, rule: str, meant: str) -> None:
-    """It holds nothing back, and who wrote it thinks that it does. The rules beside it hold."""
+    """It holds only a tool of that name, and who wrote it thinks otherwise. The rules beside it hold."""
     publish_policy(bare, f"approvals:\n  - Bash(y)\n  - {rule}\n  - {{call: {rule}, quorum: 2}}\n")
     ann.clone.git("fetch", "-q", "origin")
     wrong, again, good = (one for one in examine(ann.desk) if one.name == "approvals")
@@ -47,14 +47,14 @@ def test_a_rule_about_a_misspelt_tool(ann: Seat, bare: Clone, cli: Command, rule
     assert f"line 3: {rule}: no tool is known" in wrong.words
     assert f"did you mean {meant}?" in wrong.words
     assert "line 4" in again.words
-    assert good.words.startswith("one rule says")
+    assert good.words.startswith("3 rules of remotes/origin/HEAD:.gitgate.yml")
     said = cli.quick("policy", "check", "--json", cwd=ann.clone.path, code=0).json
     assert f"did you mean {meant}?" in said["notes"][0]
 
 
 def test_rules_about_tools_that_may_be_anybodys(ann: Seat, bare: Clone, cli: Command) -> None:
     """Those of servers have any name; a pattern that fits a known tool is none that is misspelt. Others are only told."""
-    known = "['mcp__db__drop', 'mcp__*', 'm*', '*', 'Notebook*', 'Web?etch', 'Skill(deploy)']"
+    known = "['mcp__db__drop', 'mcp__*', 'm*', '*', 'Notebook*', 'Web?etch', 'Skill(deploy)', 'bash(x*)']"
     publish_policy(bare, f"approvals: {known}\n")
     ann.clone.git("fetch", "-q", "origin")
     (one,) = (one for one in examine(ann.desk) if one.name == "approvals")
@@ -62,8 +62,8 @@ def test_rules_about_tools_that_may_be_anybodys(ann: Seat, bare: Clone, cli: Com
     assert cli.quick("policy", "check", "--json", cwd=ann.clone.path, code=0).json["notes"] == []
     publish_policy(bare, "approvals: [apply_patch_of_another_program]\n")
     ann.clone.git("fetch", "-q", "origin")
-    (one,) = (one for one in examine(ann.desk) if one.name == "approvals")
-    assert (one.state, "no tool is known" in one.words) == ("good", True)
+    one, count = (one for one in examine(ann.desk) if one.name == "approvals")
+    assert (one.state, "no tool is known" in one.words, count.state) == ("good", True, "good")
 
 
 def test_a_broken_policy_fails_the_command(repo: Clone, cli: Command) -> None:
@@ -83,7 +83,7 @@ def test_what_holds_is_said(ann: Seat, bare: Clone) -> None:
     ann.clone.git("config", "gitgate.requireSigned", "true")
     said = [one for one in examine(ann.desk) if one.name in ("policy", "approvals")]
     assert {one.state for one in said} == {"good"}
-    assert ["origin/HEAD:.gitgate.yml" in one.words for one in said] == [True, False, False]
+    assert ["origin/HEAD:.gitgate.yml" in one.words for one in said] == [True, False, True]
     assert "git config" in said[1].words
 
 

@@ -371,6 +371,15 @@ def is_file(name: str) -> bool:
         return False
 
 
+def tell_of_rules(screen: Screen, desk: Desk, lead: str = "") -> None:
+    """Which rules on an agent's calls count here, from which commit, and which do not yet; nothing where there are none."""
+    from ...policy.rulebook import load_standing, standing_words
+    from ...text import neutral
+
+    for words in standing_words(load_standing(desk)):
+        screen.say(f"{lead}{neutral(words)}")
+
+
 def explain_alone(screen: Screen) -> None:
     """A verb of verbs, by itself, says what there is, as git does; what was said to it goes for the verb within it, too."""
     ctx = click.get_current_context()

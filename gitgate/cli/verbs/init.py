@@ -15,16 +15,19 @@ import click
 
 from ...document import replace
 from ...errors import GateError, Usage
+from ...questions.calls import Fate
 from ...render import paint
 from ...setup import parts
 from ...setup.parts import ERASE, NAMES, PARTS
-from .. import DONE, FAILURE, NOT_ALLOWED
-from ..terminal import Screen, as_installed, complete_ids, explain_alone, read_word, verb
+from .. import DONE, FAILURE, NOT_ALLOWED, WAITING
+from ..terminal import Screen, as_installed, complete_ids, explain_alone, read_word, tell_of_rules, verb
 
 if TYPE_CHECKING:
     from ...context import Desk
     from ...model.gate import Gate
     from ...policy import Book, RuleTerms
+    from ...questions.call_rules import CallRule
+    from ...questions.calls import CallRuling
     from ...setup import Step
     from ...setup.demo import DemoStep
 
@@ -94,6 +97,7 @@ def init_command(screen: Screen, **flags: Any) -> int:
         tell_of_hooks(screen, desk)
     if not (flags["dry_run"] or flags["remove"] or flags["server"]):
         first_sync(screen)
+        tell_of_rules(screen, desk)
         tell_next(screen, flags)
     return DONE
 
@@ -366,10 +370,9 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
 
 def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     """Every rule in its order, as it was read."""
-    from ...acts.needs import load_rules
     from ...audit import plain_terms, rules_of
+    from ...policy.rulebook import load_standing
     from ...policy.ruling import cautions
-    from ...questions.calls import strange_tools
     from ...text import neutral
 
     found = rules_of(book)
@@ -378,12 +381,21 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     for source, terms in found:
         lines.append(source)
         lines += [f"  {term.name}: {terms_line(term)}" for term in terms]
-    warned = [*cautions(book.policies)]
-    warned += [f"approvals, {said}; it holds nothing back" for said, _ in strange_tools(load_rules(desk))]
-    fields = {"policies": shape, "branch": book.ref, "notes": warned}
+    standing = load_standing(desk)
+    warned = [*cautions(book.policies), *standing.strange, *standing.unread]
+    rules = standing.book
+    fields = {
+        "policies": shape,
+        "branch": book.ref,
+        "notes": warned,
+        "approvals": [call_rule_shape(rule) for rule in rules.rules],
+        "pending": [call_rule_shape(rule) for rule in rules.pending],
+        "broken": rules.broken.why if rules.broken else None,
+    }
     screen.emit("policy", fields, neutral("\n".join(lines)))
-    for caution in warned:
+    for caution in cautions(book.policies):
         screen.say(f"note: {neutral(caution)}")
+    tell_of_rules(screen, desk, "note: ")
     if not found:
         from ...policy import protected_refs
 
@@ -391,6 +403,65 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
         screen.say(
             f"there is no policy: whoever can push may answer. It would be read from .gitgate.yml on {where}"
         )
+
+
+def call_rule_shape(rule: CallRule) -> dict[str, object]:
+    return {
+        "call": rule.text,
+        "from": rule.source.file,
+        "commit": rule.source.commit or None,
+        "line": rule.line,
+    }
+
+
+@policy_command.command("try")
+@click.argument("words", nargs=-1, metavar="[WORDS]")
+@click.option("--tool", metavar="NAME", help="The agent's tool; otherwise Bash, with --path Write.")
+@click.option("--path", metavar="FILE", help="The file that the tool is given.")
+@verb
+def try_command(screen: Screen, words: tuple[str, ...], tool: str | None, path: str | None) -> int:
+    """Say whether a call of an agent would wait for a person, and by which rule. Nothing is run, and no gate is made.
+
+    It is judged as the agent's hook judges it. Exit 8: it would wait. Exit 4: it would be denied. Exit 0: it would run.
+
+    \b
+    git gate policy try 'terraform apply'
+    git gate policy try --tool Write --path migrations/001.sql
+    git gate policy try --tool mcp__db__drop
+    """
+    if not words and path is None and tool is None:
+        raise Usage("which call?", hint="git gate policy try 'terraform apply'")
+    from ...policy.rulebook import load_standing
+    from ...questions.calls import call_in_words
+    from ...surfaces.agent_hooks.tools import HookEvent, foretell
+    from ...text import neutral
+
+    name, given = call_in_words(tool, words, path)
+    event = HookEvent("", screen.start, name, given, env=screen.env)
+    desk = screen.desk()
+    ruling, standing = foretell(event), load_standing(desk)
+    event.close()
+    rule, waits = ruling.rule, ruling.fate in (Fate.WAITS, Fate.HELD)
+    fields = {
+        "waits": waits,
+        "rule": rule.text if rule else None,
+        "from": rule.source.words if rule else None,
+        "line": rule.line or None if rule else None,
+        "pending": [one.text for one in standing.book.pending],
+        "fate": ruling.fate.value,
+        "why": ruling.why,
+    }
+    screen.emit("try", fields, neutral(fate_words(ruling)))
+    tell_of_rules(screen, desk, "note: ")
+    return WAITING if waits else NOT_ALLOWED if ruling.fate is Fate.DENIED else DONE
+
+
+def fate_words(ruling: CallRuling) -> str:
+    rule = ruling.rule
+    if rule is None:
+        return f"would {'be denied' if ruling.fate is Fate.DENIED else 'run'}, because {ruling.why}"
+    at = f", line {rule.line}" if rule.line else ""
+    return f"would wait, by rule {rule.text} ({rule.source.words}{at}). {ruling.why}"
 
 
 def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str | None) -> int:

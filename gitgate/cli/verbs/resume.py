@@ -15,7 +15,7 @@ from ...errors import Conflict, Failure, Usage
 from ...text import counted
 from .. import DONE, FAILURE, WAITING
 from ..process import stop_on_signal
-from ..terminal import Screen, explain_alone, gate_argument, verb, verb_name
+from ..terminal import Screen, explain_alone, gate_argument, tell_of_rules, verb, verb_name
 
 if TYPE_CHECKING:
     from ...context import Desk
@@ -338,6 +338,7 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     command = able_to_ask(desk, command, str(uuid4()))
     if (known := AGENTS.get(Path(command[0]).name)) is not None:
         command = known.able_to_ask(command, known.new_session(uuid4().hex))
+    tell_of_rules(screen, desk)
     before = look_before_run(desk)
     # With --json our object is all there is on standard output, and what the command says is talk.
     out = sys.stderr.buffer if screen.as_json else sys.stdout.buffer

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from ...errors import NotARepository, Usage
 from ...questions import calls
-from ...questions.calls import ASK_TOOL, WRITERS, Call, CallPlace, CallRule, Placed, find_rule
+from ...questions.call_rules import WRITERS, CallRule
+from ...questions.calls import ASK_TOOL, Call, CallPlace, CallRuling, Fate, Placed, judge_call
 from ...questions.calls import texts_in as texts_of
 from ...text import neutral, shell
 
@@ -416,7 +417,7 @@ def approval(event: HookEvent) -> HookReply:
         desk = event.desk()
     except NotARepository:
         return NOTHING
-    from ...acts.needs import gate_of_call, is_over, load_rules
+    from ...acts.needs import gate_of_call, is_over
 
     if event.env.get("GITGATE_GATE"):
         gate = gate_of_call(desk, event.call)
@@ -428,24 +429,38 @@ def approval(event: HookEvent) -> HookReply:
     left = left_behind(event, desk)
     if left:
         return deny(left)
-    rule = find_rule(load_rules(desk), event.tool, event.given, place_of(event, desk))
-    if rule is None:
+    ruling = rule_on_call(event, desk)
+    if ruling.fate is Fate.RUNS:
         return NOTHING
     if event.attended:
-        return decision_reply(
-            "ask", f"a person decides on this ({rule.text}{f': {rule.why}' if rule.why else ''})"
-        )
+        return decision_reply("ask", ruling.why)
+    if ruling.fate is Fate.HELD:
+        return deny(f"{ruling.why} {shell.ASK_INSTEAD}")
     if event.subagent:
-        return deny(f"This call needs a person's approval ({rule.text}). {SUBAGENT}")
+        return deny(f"This call needs a person's approval. {ruling.why} {SUBAGENT}")
     placed = placed_here(event, desk)
-    return waits(event, desk, approval_draft(event, rule, placed), rule, placed)
+    return waits(event, desk, approval_draft(event, ruling, placed), ruling.rule, placed)
 
 
-def approval_draft(event: HookEvent, rule: CallRule, placed: Placed) -> Draft:
+def rule_on_call(event: HookEvent, desk: Desk) -> CallRuling:
+    """What the rules say of a call: those that count, and those where the agent works and where it was started."""
+    from ...policy.rulebook import load_standing
+
+    family = [one for one in event.desks if one.repo.common_dir == desk.repo.common_dir and one is not desk]
+    return judge_call(load_standing(desk, *family).book, event.tool, event.given, place_of(event, desk))
+
+
+def foretell(event: HookEvent) -> CallRuling:
+    """What would become of a call, without making a gate of it."""
+    refused = shell.why_not_run(event.tool, event.given)
+    return CallRuling(Fate.DENIED, refused) if refused else rule_on_call(event, event.desk())
+
+
+def approval_draft(event: HookEvent, ruling: CallRuling, placed: Placed) -> Draft:
     from ...acts.needs import context_from_agent
     from ...questions.drafts import Draft
 
-    why = f"The rule `{rule.text}` asks for a person{f': {rule.why}' if rule.why else ''}."
+    rule, why = ruling.rule or CallRule("", ""), context_from_agent(event.env, ruling.why)
     exact = context_from_agent(event.env, calls.exact(event.tool, event.given), 100_000)
     safe = (
         json.loads(context_from_agent(event.env, json.dumps(event.given), 400_000))

@@ -1,0 +1,197 @@
+"""Questions: the rules on which calls of an agent wait for a person, as a file of a project has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ..document import Field, Plain, dataclass, duration, near, replace, text_or_empty, texts
+from ..errors import BadDocument
+from ..model import ON_TIMEOUT, PRIORITIES
+from ..text import one_line, shell
+
+SECTION = "approvals"
+FIELDS = ("call", "why", "to", "quorum", "priority", "timeout", "on_timeout")
+CALL = re.compile(r"([A-Za-z_*?][\w*?-]*)(?:\((.*)\))?", re.DOTALL)
+# A rule for one of these is a rule for all of them: each writes a file.
+WRITERS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+SHELLS = ("Bash", "PowerShell")
+# Of Claude Code, under today's and earlier names. `mcp__…` are whatever servers offer.
+TOOLS = (
+    *WRITERS, *SHELLS, "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "Task", "Agent", "Skill",
+    "SlashCommand", "BashOutput", "KillShell", "KillBash", "TodoRead", "TodoWrite", "TaskCreate", "TaskGet", "TaskList", "TaskOutput",
+    "TaskStop", "TaskUpdate", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree", "LSP", "Monitor",
+    "CronCreate", "CronDelete", "CronList", "SendMessage", "ToolSearch", "ListMcpResourcesTool", "ReadMcpResourceTool",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RuleSource:
+    """Where a rule was read: the file in words, and the commit that it is of. `counts`: with all its terms; of a rule
+    in a working tree, which an agent can write, only the call does.
+    """
+
+    file: str = ""
+    commit: str = ""
+    counts: bool = True
+
+    @property
+    def words(self) -> str:
+        return f"{self.file}{f' ({self.commit[:10]})' if self.commit else ''}"
+
+
+@dataclass(frozen=True)
+class CallRule:
+    """One rule: a tool's name, and what its call is about where that matters; both may hold `*`."""
+
+    text: str
+    tool: str
+    about: str | None = None
+    why: str = ""
+    to: tuple[str, ...] = ()
+    quorum: int = 1
+    priority: str | None = None
+    timeout: int | None = None
+    on_timeout: str | None = None
+    line: int = 0
+    source: RuleSource = RuleSource()
+
+
+def parse_rules(root: Field, source: RuleSource = RuleSource()) -> tuple[CallRule, ...]:
+    """The rules of a file that counts: all of them, or BadDocument where one could be meant and cannot be read."""
+    refuse_misnamed(root)
+    listed = root.get(SECTION)
+    return () if listed is None else tuple(parse_rule(item, source) for item in listed.items())
+
+
+def refuse_misnamed(root: Field) -> None:
+    """Fail at a field that somebody may have meant for the rules: a near miss of its name, or rules below another field."""
+    for name, field in root.mapping().items():
+        if name != SECTION and is_near(name):
+            field.fail(f"nobody reads a field of that name; call it {SECTION}")
+        below = field.value.items() if name != SECTION and isinstance(field.value, dict) else ()
+        for inner, item in below:
+            if is_near(inner) and isinstance(item.value, list):
+                item.fail(
+                    f"rules are not read here; {SECTION} stands at the top of the file, without a space before it"
+                )
+
+
+MOST_NAME = 100
+MOST_SLIPS = 3  # as many as lead from `approve` to `approvals`
+
+
+def is_near(name: str) -> bool:
+    """Whether a field may be meant for the rules, by as many slips of a finger.
+
+    A letter that is none of ours may look like any of them.
+    """
+    from unicodedata import normalize
+
+    letters = "".join(one for one in normalize("NFKC", name[:MOST_NAME]).casefold() if one.isalnum())
+    return abs(len(letters) - len(SECTION)) <= MOST_SLIPS and slips(letters, SECTION) <= MOST_SLIPS
+
+
+def slips(word: str, meant: str) -> int:
+    """How many letters have to be added, left out, changed or swapped with the next to make one word of the other."""
+    before: list[int] = []
+    row = list(range(len(meant) + 1))
+    for at, letter in enumerate(word, 1):
+        older, before, row = before, row, [at]
+        for place, wanted in enumerate(meant, 1):
+            changed = before[place - 1] + (letter != wanted and letter.isascii())
+            least = min(before[place] + 1, row[-1] + 1, changed)
+            if at > 1 and place > 1 and letter == meant[place - 2] and word[at - 2] == wanted:
+                least = min(least, older[place - 2] + 1)
+            row.append(least)
+    return row[-1]
+
+
+@dataclass(frozen=True)
+class TreeRules:
+    """What a file of a working tree asks for; and in words what of it cannot be read."""
+
+    rules: tuple[CallRule, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def parse_tree_rules(root: Field, source: RuleSource, known: Sequence[Plain] = ()) -> TreeRules:
+    """The calls that a working tree's file names, beside the entries that are `known`. Of each only the call and why."""
+    rules, unread = [], []
+    try:
+        refuse_misnamed(root)
+    except BadDocument as wrong:
+        unread.append(wrong.message)
+    listed = root.get(SECTION)
+    for item in listed.value if listed is not None and isinstance(listed.value, list) else ():
+        if item.plain() in known:
+            continue
+        try:
+            rule = with_call(item if isinstance(item.value, str) else item.need("call"), source)
+            why = "" if isinstance(item.value, str) else text_or_empty(item, "why")
+        except BadDocument as wrong:
+            unread.append(wrong.message)
+        else:
+            text = one_line(rule.text, MOST_TREE_WORDS)
+            rules.append(replace(rule, text=text, why=one_line(why, MOST_TREE_WORDS)))
+    if listed is not None and not isinstance(listed.value, list):
+        unread.append(f"{field_place(listed)}: expected a list (lines that begin with `- `)")
+    return TreeRules(tuple(rules), tuple(unread))
+
+
+MOST_TREE_WORDS = 200
+
+
+def field_place(field: Field) -> str:
+    return f"{one_line(field.source)}, line {field.line}: {field.path}"
+
+
+def parse_rule(item: Field, source: RuleSource = RuleSource()) -> CallRule:
+    if isinstance(item.value, str):
+        return with_call(item, source)
+    for name, field in item.mapping().items():
+        if name not in FIELDS:
+            field.fail(f"there is no such field in a rule{near(name, FIELDS)}; there are {', '.join(FIELDS)}")
+    rule = with_call(item.need("call"), source)
+    quorum, timeout, priority, on_timeout = (
+        item.get(n) for n in ("quorum", "timeout", "priority", "on_timeout")
+    )
+    return replace(
+        rule,
+        why=text_or_empty(item, "why"),
+        to=texts(item, "to"),
+        quorum=quorum.integer(1, 100) if quorum else 1,
+        priority=priority.one_of(PRIORITIES) if priority else None,
+        timeout=duration(timeout) if timeout else None,
+        on_timeout=on_timeout.one_of(ON_TIMEOUT) if on_timeout else None,
+    )
+
+
+def with_call(field: Field, source: RuleSource = RuleSource()) -> CallRule:
+    text = field.text(most=1000).strip()
+    found = CALL.fullmatch(text)
+    if found is None:
+        field.fail("expected a tool, such as `Bash(terraform apply*)`, `Write(migrations/**)` or `mcp__*`")
+    about = found[2].strip() if found[2] is not None else None
+    wanted = None if about in (None, "", "*", "**") else about
+    return CallRule(text, found[1], wanted, line=field.line, source=source)
+
+
+def strange_tools(rules: Iterable[CallRule]) -> list[tuple[str, bool]]:
+    """In words, each rule about a tool that nobody is known to have; and whether a known one was probably meant.
+
+    It is a rule all the same: another program's tool may have any name.
+    """
+    found = []
+    for rule in rules:
+        if rule.tool.startswith("mcp__") or any(names_tool(rule, tool) for tool in (*TOOLS, "mcp__x__y")):
+            continue
+        meant = near(rule.tool, TOOLS)
+        words = f"line {rule.line}: {one_line(rule.text)}: no tool is known that is called {one_line(rule.tool)}{meant}"
+        found.append((words, bool(meant)))
+    return found
+
+
+def names_tool(rule: CallRule, tool: str) -> bool:
+    """Whether a rule is about a tool of this name; capital letters or small ones make no other tool."""
+    return shell.of_text(rule.tool.casefold()).fullmatch(tool.casefold()) is not None
