@@ -110,6 +110,34 @@ def test_calls_pass_only_where_nobody_made_rules(repo: Clone, tmp_path: Path) ->
     assert shim("pre-tool-use", pay, tmp_path, env={"GITGATE_GATE": "7k2fw3x9ab"}).returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (RULES, 2),
+        ("aprovals:\n  - mcp__*\n", 2),
+        ("Apporvals: [mcp__x]\n", 2),
+        ("{approvals: [mcp__x]}\n", 2),
+        ("policy:\n  approvals: [mcp__x]\n", 2),
+        (RULES.encode("utf-16"), 2),
+        ("# approve\nother: 1\n", 2),
+        ("# comments alone\n\nsettings:\n  push: false\npolicy: {quorum: 2}\nnotify:\n- name: x\n", 0),
+        ("", 0),
+    ],
+)
+@pytest.mark.parametrize("where", ["tree", "branch"])
+def test_what_may_hold_rules_holds_calls_without_git_gate(
+    repo: Clone, text: str | bytes, code: int, where: str
+) -> None:
+    """In the working tree as well, and committed and not pushed; a shell cannot tell more than whether there may be some."""
+    repo.write(".gitgate.yml", text)
+    if where == "branch":
+        repo.git("checkout", "-q", "-b", "agent")
+        repo.git("add", "-A")
+        repo.git("commit", "-q", "-m", "rules")
+        (repo.path / ".gitgate.yml").unlink()
+    assert shim("pre-tool-use", call("mcp__billing__pay"), repo.path).returncode == code
+
+
 def test_a_command_that_could_answer_is_denied_when_it_cannot_be_checked(repo: Clone, tmp_path: Path) -> None:
     """Git gate may be broken for hooks, and work in a shell."""
     program = (broken(tmp_path, "exit 1"),)
