@@ -85,6 +85,10 @@ class PushRefused(Failure):
     code = "push_refused"
 
 
+class NeverTaken(PushRefused):
+    """It was refused for what no later push can mend."""
+
+
 class UnsafeRemote(Failure):
     """The remote is set up in a way that would overwrite or delete gates, or its address could run a program."""
 

@@ -43,7 +43,7 @@ from ..record.events import told_commit
 from ..store import private_folder, write_private
 from ..store.git.refs import LEASES, OPEN
 from ..store.records import NOBODY, Signature
-from ..store.remote import RefFate, RefMove, tracking
+from ..store.remote import FateKind, RefFate, RefMove, tracking
 
 TRIES = 8
 GIVE_UP_AT = 0.7
@@ -328,7 +328,7 @@ def tried(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> tuple[boo
 
 
 def all_accepted(remote: str, fates: Sequence[RefFate]) -> bool:
-    refused = next((fate for fate in fates if fate.reason.startswith("refused")), None)
+    refused = next((fate for fate in fates if fate.refused), None)
     if refused is not None and refused.unable:
         raise RemoteUnable(
             f"{remote} could not do it for the moment ({refused.unable})",
@@ -342,7 +342,7 @@ def all_accepted(remote: str, fates: Sequence[RefFate]) -> bool:
             f"{remote} could not do it for the moment ({locked.unable})",
             hint="type the same again; a lock that a killed git left goes after ten minutes",
         )
-    if any(fate.reason == "unknown" for fate in fates):
+    if any(fate.kind is FateKind.UNKNOWN for fate in fates):
         raise RemoteUnreachable(
             f"{remote}: the connection broke before it said what it took", hint="try again"
         )

@@ -47,6 +47,8 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     text = decode(data)
     desk = receiving_desk(git, "0" * len(text.partition(" ")[0]), reader)
     desk.settings = load_settings(env, read_git_config(config), None)
+    from ..text import one_line
+
     keeper = doorkeeper(desk, env) if has_policy(desk) else None
     beyond = keeper.against if keeper is not None else partial(against_events, desk)
     answered: list[Gate] = []
@@ -66,7 +68,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
         foretell(desk, answered, updates)
     desk.close()
     for ref, reason in list(refused.items())[:MOST_REASONS]:
-        print(f"gate: {ref}: {reason}", file=sys.stderr)
+        print(f"gate: {ref}: {one_line(reason)}", file=sys.stderr)  # A clone reads each line by itself.
     if len(refused) > MOST_REASONS:
         print(f"gate: and {len(refused) - MOST_REASONS} more", file=sys.stderr)
     return FAILURE if refused else DONE

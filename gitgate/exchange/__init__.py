@@ -5,13 +5,22 @@ gate by gate: values alone, so that a list that asks how fresh it is loads no re
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from ..document import dataclass, field
+
+if TYPE_CHECKING:
+    from ..store.remote import RefFate
 
 MANY = 500
 
 
-OVERTAKEN = "it was changed there just now; sync again"
+class Stays(StrEnum):
+    """Why a gate is not pushed, for people; empty where that goes without saying."""
+
+    ACTED_ON = ""
+    OVERTAKEN = "it was changed there just now; sync again"
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,15 @@ class Synced:
     doubted: dict[str, str] = field(default_factory=dict)
     """Gates whose last commit tells lists something else than their record, and what."""
     refused: dict[str, str] = field(default_factory=dict)
+    """Gates and runs that stay here, and why, for people; `fates` is what the remote made of those that were pushed."""
     broken: dict[str, str] = field(default_factory=dict)
+    fates: dict[str, tuple[RefFate, ...]] = field(default_factory=dict)
+    overtaken: bool = False
+    """Another command in this clone brought something meanwhile."""
+
+    def lacks_objects(self, gate: str) -> bool:
+        """Whether the remote refused it since it cannot read what it stands on."""
+        return any(fate.lacks_objects for fate in self.fates.get(gate, ()))
 
     @property
     def changed(self) -> bool:

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from ..context import Desk
 from ..context.targets import beside, may_publish_work, work_moves
-from ..errors import FINAL, BrokenRecord, Failure, GateError, IllegalEvent, LostRace
+from ..errors import BrokenRecord, Failure, GateError, IllegalEvent, LostRace
 from ..gates.recording import reload
 from ..model import RESUMING, parse_trailers, split_person
 from ..model.gate import Answer, Entry, Gate
@@ -21,7 +21,7 @@ from ..store.git.refs import ASIDE, DOUBTED, LEASES, OPEN, RUNS
 from ..store.records import AT_ONCE, MOST_STEPS, NOBODY, Beside, Signature
 from ..store.remote import RefMove
 from ..store.remote.push import push, push_gates
-from . import MANY, OVERTAKEN, PutAside, Sides, Synced, entering
+from . import MANY, PutAside, Sides, Stays, Synced, entering
 
 # Events recorded again by one git process: more would be held in memory, each with the whole list of its fellows.
 TOGETHER = 100
@@ -179,15 +179,15 @@ def without_refused(
 ) -> dict[str, str]:
     """Of gates that were refused for an event that is never taken, what is left without it, to be pushed again."""
     found = {}
-    for gate, reason in list(done.refused.items()):
-        said = [part for part in reason.split(" · ") if FINAL in part]
+    for gate, fates in list(done.fates.items()):
+        said = {note.commit: note.words for fate in fates for note in fate.notes if note.final}
         if not said or gate not in sent:
             continue
         record = desk.records.load(gate, sent[gate])
         fresh = [e for e in entering.fresh(record, theirs.get(gate)) if e.parents]
-        why = {e.commit: part for e in fresh for part in said if f"({e.commit[:10]})" in part}
+        why = {e.commit: said[e.commit[:10]] for e in fresh if e.commit[:10] in said}
         if why:
-            del done.refused[gate]
+            del done.refused[gate], done.fates[gate]
             tip = put_aside(desk, done, record, why)
             if tip != theirs.get(gate):
                 found[gate] = tip
@@ -237,6 +237,7 @@ def push_each(desk: Desk, done: Synced, waiting: Mapping[str, str], theirs: Mapp
         gate = fate.ref.rpartition("/")[2]
         if not fate.ok:
             done.refused[gate] = fate.reason
+            done.fates[gate] = (*done.fates.get(gate, ()), fate)
         elif fate.ref.startswith(OPEN):
             taken.append(gate)
     done.pushed += tuple(taken)
@@ -249,17 +250,18 @@ def moves_home(
     moves: list[RefMove] = []
     known = beside(desk, done.remote) if may_publish_work(desk) else None
     plain = unclaimed(desk, [tip for gate, tip in ahead.items() if gate not in theirs])
-    stay: dict[str, str] = {}
+    stay: dict[str, Stays] = {}
     others = {gate: tip for gate, tip in ahead.items() if gate in theirs or tip not in plain}
     for gate, tip in at_hand(desk, others, {}, steps=2):
         try:
             why = kept_home(desk, gate, tip, theirs.get(gate))
         except GateError as broken:
             done.broken[gate] = broken.message
-            why = ""
+            why = Stays.ACTED_ON
         if why is not None:
             stay[gate] = why
-    done.refused.update({gate: why for gate, why in stay.items() if why})
+    done.overtaken = Stays.OVERTAKEN in stay.values()
+    done.refused.update({gate: why.value for gate, why in stay.items() if why})
     for gate, tip in ahead.items():
         if gate not in stay:
             moves.append(RefMove(OPEN + gate, tip, theirs.get(gate)))
@@ -288,19 +290,19 @@ def unclaimed(desk: Desk, tips: Sequence[str]) -> frozenset[str]:
     return alone | {tip for tip, tree, claim in told if tree == "tree" and claim == f"{tip}:{claims} missing"}
 
 
-def kept_home(desk: Desk, gate: str, tip: str, there: str | None) -> str | None:
-    """Why a gate is not pushed, empty where that goes without saying; None where it is. It goes on from what is there.
+def kept_home(desk: Desk, gate: str, tip: str, there: str | None) -> Stays | None:
+    """Why a gate is not pushed; None where it is. It goes on from what is there.
 
     Only where it may have been claimed here is its record read: a thousand of them take longer than to push them, and
     whoever takes them reads them.
     """
     chain = desk.records.chain(gate, tip)
     if there is not None and all(oid != there for oid, _ in chain):
-        return OVERTAKEN
+        return Stays.OVERTAKEN
     claims = events.FOLDER_OF["claimed"].encode()
     if there is None and claims in desk.records.tree(chain[-1][1].tree):
         # Its claim and its lease are here: elsewhere it would look as if whoever holds it were gone.
-        return "" if desk.records.load(gate, tip).state == RESUMING else None
+        return Stays.ACTED_ON if desk.records.load(gate, tip).state == RESUMING else None
     return None
 
 
@@ -377,8 +379,9 @@ def send_runs(desk: Desk, done: Synced, remote: str, runs: Differing) -> None:
             continue
         if fate.ok:
             done.pushed = (*done.pushed, run)
-        elif fate.reason.startswith("refused"):
+        elif fate.refused:
             done.refused[run] = fate.reason
+            done.fates[run] = (fate,)
 
 
 def callers_first(desk: Desk, runs: Differing) -> list[tuple[str, tuple[str | None, str | None]]]:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from ..context import Desk
 from ..context.targets import find_tip, no_remote, remote_of, work_moves
 from ..document import dataclass
-from ..errors import FINAL, Failure, GateError, PushRefused
+from ..errors import Failure, GateError, NeverTaken, PushRefused
 from ..model import RESUMING
 from ..store import private_folder
 from ..store.git.refs import OPEN, RUNS, SESSIONS
 from ..store.remote import RefFate, RefMove, tracking_base
-from . import OVERTAKEN, Sides, Synced
+from . import Sides, Synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +71,7 @@ def publish(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = Fa
     try:
         return send(desk, gate, remote, work=work)
     except GateError as failed:
-        if FINAL in failed.message:
+        if isinstance(failed, NeverTaken):
             raise type(failed)(
                 f"gate {gate.id} is not pushed: {failed.message}",
                 hint=f"put it aside, and push the rest: git gate sync {remote}",
@@ -104,22 +104,24 @@ def send(desk: Desk, gate: Gate, remote: str, *, work: bool) -> Published:
             session = any(move.ref.startswith(SESSIONS) for move in extra)
             told = told_of(fates, gate.id)
             return Published(gate, remote, True, reason, bool(extra), session, told=told)
-        refused = next((fate for fate in fates if fate.reason.startswith("refused")), None)
+        refused = next((fate for fate in fates if fate.refused), None)
         if refused is not None and extra:
             reason, extra = f"the work was not taken: {refused.reason}", []
         elif refused is not None:
-            raise PushRefused(f"{remote} {refused.reason}", hint=f"git gate sync {remote}")
+            final = any(note.final and note.ref == record.ref for note in refused.notes)
+            error = NeverTaken if final else PushRefused
+            raise error(f"{remote} {refused.reason}", hint=f"git gate sync {remote}")
         else:
             gate, extra = catch_up(desk, gate, remote), [] if known else extra
     raise Failure(f"{remote} keeps changing gate {gate.id}", hint=f"git gate sync {remote}")
 
 
 def told_of(fates: Sequence[RefFate], gate: str) -> str | None:
-    if not any(fate.words for fate in fates):
+    if not any(fate.heard for fate in fates):
         return None
     from ..gates.agency import said_of_push
 
-    return said_of_push(fates[0].words, gate)
+    return said_of_push(fates[0].heard, gate)
 
 
 def stands_on(gate: Gate, known: str | None) -> bool:
@@ -172,7 +174,7 @@ def sync(desk: Desk, remote: str | None = None, *, aside: str | None = None) -> 
         why, mend = no_remote(desk)
         raise Failure(f"there is nothing to sync with: {why}", hint=mend)
     done = one_round(desk, name, aside)
-    if OVERTAKEN in done.refused.values():
+    if done.overtaken:
         # Another command in this clone brought something meanwhile: that is here now, and can be brought together.
         done = joined(done, one_round(desk, name))
     desk.heard = desk.network_timeout
@@ -216,8 +218,8 @@ def joined(first: Synced, second: Synced) -> Synced:
 
     for one in fields(Synced):
         mine, then = getattr(first, one.name), getattr(second, one.name)
-        if isinstance(mine, list):
-            then[:] = dict.fromkeys([*mine, *then])
+        if isinstance(mine, tuple):
+            setattr(second, one.name, tuple(dict.fromkeys((*mine, *then))))
     return second
 
 

@@ -366,7 +366,7 @@ CLAIMS = "claims"
 LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "requirements.txt")
 STARTS = "its agent is resumed here"
 STAYS = "its agent is not resumed here: "
-_HEARD = rf"gate: ([2-9a-z]+): ({re.escape(STARTS)}|{re.escape(STAYS)}[^·]*)"
+_HEARD = rf"gate: ([2-9a-z]+): (?:{re.escape(STARTS)}|{re.escape(STAYS)}(.*))"
 
 
 class CannotStart(Failure):
@@ -528,11 +528,12 @@ def no_agent(desk: Desk, gate: Gate, known: dict[str, str]) -> str:
     return known[agent]
 
 
-def said_of_push(words: str, gate: str) -> str | None:
+def said_of_push(heard: Iterable[str], gate: str) -> str | None:
     """What a server said of a gate as it took a push: empty, it resumes it; else why it does not; None: nothing."""
-    for name, said in re.findall(_HEARD, words):
-        if name == gate:
-            return "" if said == STARTS else str(said).removeprefix(STAYS).strip()
+    for line in heard:
+        found = re.fullmatch(_HEARD, line)
+        if found and found[1] == gate:
+            return (found[2] or "").strip()
     return None
 
 

@@ -145,7 +145,7 @@ def move_branch(desk: Desk, remote: str | None, move: RefMove) -> str | None:
     (fate,) = push_moves(desk, remote, [move])
     if fate.ok:
         return None
-    return f"{remote} {fate.reason}" if fate.reason.startswith("refused") else ""
+    return f"{remote} {fate.reason}" if fate.refused else ""
 
 
 def gained(desk: Desk, began: str | None, tip: str) -> list[str]:

@@ -11,7 +11,7 @@ from gitgate.context.targets import summaries
 from gitgate.exchange.syncing import push_moves, sync
 from gitgate.record import Summary
 from gitgate.resumption import calls
-from gitgate.store.remote import RefFate, RefMove
+from gitgate.store.remote import FateKind, RefFate, RefMove
 from support.resuming import Seat
 from support.testbed.repositories import Clone
 
@@ -44,7 +44,7 @@ def test_many_gates_wake_their_server_once(
     def push(desk: Desk, remote: str, moves: Sequence[RefMove]) -> list[RefFate]:
         pushed.extend(move.ref.rpartition("/")[2] for move in moves)
         if len(pushed) == 1:
-            return [RefFate(moves[0].ref, ok=False, reason="stale")]
+            return [RefFate(moves[0].ref, FateKind.STALE)]
         return push_moves(desk, remote, moves)
 
     monkeypatch.setattr(calls, "push_moves", push)

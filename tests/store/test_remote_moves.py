@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.errors import Usage
-from gitgate.store.remote import Fetched, RefFate, RefMove
+from gitgate.store.remote import FateKind, Fetched, RefFate, RefMove
 from gitgate.store.remote.fetch import begin_fetch, fetch, fetch_refs
 from gitgate.store.remote.push import push
 from support.sharing import NOBODY, OPEN, Place, hook, name, opening, reasons, record
@@ -19,7 +19,7 @@ class TestEveryWay:
     def test_a_gate_travels_from_one_clone_to_another(self, place: Place) -> None:
         """Created, moved on and deleted over each transport, seen by the other clone as such."""
         first = opening(place.ann, 1)
-        assert push(place.ann.repository, "origin", [first]) == [RefFate(first.ref, ok=True, reason="ok")]
+        assert push(place.ann.repository, "origin", [first]) == [RefFate(first.ref, FateKind.OK)]
         seen = fetch(place.bob.repository, "origin")
         assert seen == Fetched(updated=frozenset({name(1)}))
         assert seen.changed
@@ -47,7 +47,7 @@ class TestEveryWay:
         """Of two creations, two advances and two deletions the first counts, the other is told `stale`."""
         push(place.ann.repository, "origin", [opening(place.ann, 1, "hers")])
         late = opening(place.bob, 1, "his")
-        assert push(place.bob.repository, "origin", [late]) == [RefFate(late.ref, ok=False, reason="stale")]
+        assert push(place.bob.repository, "origin", [late]) == [RefFate(late.ref, FateKind.STALE)]
         moved = RefMove(late.ref, record(place.bob, "his", "more"), late.new)
         assert reasons(push(place.bob.repository, "origin", [moved])) == ["stale"]
         gone = RefMove(f"{OPEN}{name(9)}", None, NOBODY)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gitgate.errors import RemoteUnreachable, Usage
-from gitgate.store.remote import RefFate, RefMove, tracking_base, validate_remote
+from gitgate.store.remote import FateKind, RefFate, RefMove, tracking_base, validate_remote
 from gitgate.store.remote.fetch import fetch, fetch_refs
 from gitgate.store.remote.push import MOST_REFS, OPTIONS, push
 from support.sharing import NOBODY, OPEN, Place, name, opening, record
@@ -76,7 +76,7 @@ class TestConfiguration:
         near.ann.git("remote", "set-url", "--add", "origin", str(tmp_path / "missing.git"))
         move = opening(near.ann, 1)
         (fate,) = push(near.ann.repository, "origin", [move])
-        assert fate == RefFate(move.ref, ok=True, reason="ok", missing_at=(str(tmp_path / "missing.git"),))
+        assert fate == RefFate(move.ref, FateKind.OK, missing_at=(str(tmp_path / "missing.git"),))
         assert Clone(tmp_path / "copy.git").refs(OPEN) == {move.ref: move.new}
 
         (late,) = push(near.bob.repository, "origin", [opening(near.bob, 1, "his")])

@@ -17,7 +17,7 @@ from gitgate.store.remote.wire import (
     converse,
     explain,
     gist,
-    server_words,
+    server_lines,
     surroundings,
 )
 from support.resuming import until
@@ -147,7 +147,5 @@ def test_git_s_words_are_explained(lines: list[str], word: str) -> None:
 def test_a_server_cannot_draw_on_the_terminal() -> None:
     """Control characters in its words become spaces."""
     assert "\x1b" not in gist(["fatal: \x1b[2J"])
-    assert (
-        server_words(["remote: \x1b[31mno\x07   ", "remote: Resolving deltas: 100% (1/1), done.", "x"])
-        == "[31mno"
-    )
+    heard = ["remote: \x1b[31mno\x07   ", "remote: Resolving deltas: 100% (1/1), done.", "x"]
+    assert server_lines(heard) == ("[31mno",)

@@ -484,7 +484,7 @@ def sync_command(screen: Screen, remote: str | None, aside: str | None) -> int:
     tell_doubted(screen, done)
     for one in done.aside:
         screen.warn(one.words)
-    stuck = [gate for gate, reason in done.refused.items() if "missing necessary objects" in reason]
+    stuck = [gate for gate in done.refused if done.lacks_objects(gate)]
     if stuck:
         screen.say("the remote cannot read what these stand on; what is in the way: git gate doctor")
     for gate in done.refused:

@@ -17,9 +17,9 @@ from ...errors import GateError, GitFailed, LostRace, PushRefused, Usage
 from ..git import Repository
 from ..git.objects import open_objects
 from ..git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WORK, Refs
-from ..remote import REFUSED, STALE, RefMove, tracking
+from ..remote import FateKind, RefMove, Refusal, tracking
 from ..remote.fetch import fetch, fetch_folder, fetch_refs
-from ..remote.push import ALL_REFUSED, push, push_gates
+from ..remote.push import push, push_gates
 from ..remote.wire import Progress
 from . import Signature
 from .archive import ArchivedGate, Binder, Late, Shelf, contents, find_archived, is_month, late_words, shelves
@@ -142,12 +142,12 @@ class RemoteShelves:
             prompts=self.prompts,
         )
         for fate in fates:
-            if fate.reason == STALE:
+            if fate.kind is FateKind.STALE:
                 raise LostRace(
                     f"{self.remote}: somebody else moved {fate.ref} first", hint="git gate archive"
                 )
-            if fate.reason.startswith(REFUSED):
-                error = FoldRefused if fate.reason.startswith(ALL_REFUSED) else PushRefused
+            if fate.refused:
+                error = FoldRefused if fate.refusal is Refusal.WHOLE_PUSH else PushRefused
                 raise error(f"{self.remote}: {fate.ref}: {fate.reason}", hint="git gate doctor")
         self.adopt()
 
@@ -175,7 +175,9 @@ class RemoteShelves:
             prompts=self.prompts,
         )
         moved = "it has changed since: sync first"
-        return {fate.ref: moved if fate.reason == STALE else fate.reason for fate in fates if not fate.ok}
+        return {
+            fate.ref: moved if fate.kind is FateKind.STALE else fate.reason for fate in fates if not fate.ok
+        }
 
 
 def covers(repo: Repository, new: str, old: str) -> bool:

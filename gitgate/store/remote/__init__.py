@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from functools import cache
 
 from ...document import dataclass, field
@@ -34,24 +35,70 @@ class RefMove:
     old: str | None
 
 
-@dataclass(frozen=True)
-class RefFate:
-    """What became of one move. `reason`: ok, stale, not sent, unknown, or `refused: ` and what the server said.
+class FateKind(StrEnum):
+    """What became of one move, as far as whoever pushed may go by it."""
 
-    `missing_at` names further addresses of the remote that did not take it; the first address alone decides `ok`.
-    `words`: what the server said besides, as it took it. `unable`: why it could not do it for the moment, whatever it thinks
-    of it, in its own words.
+    OK = "ok"
+    STALE = "stale"  # somebody was first
+    NOT_SENT = "not sent"  # it failed with others
+    UNKNOWN = "unknown"  # the connection broke before the report came
+    REFUSED = "refused"
+
+
+class Refusal(StrEnum):
+    """Who refused a move, or for what, where git's report has a word for it."""
+
+    OTHER = ""
+    WHOLE_PUSH = "pre-receive hook declined"
+    MISSING_OBJECTS = "missing necessary objects"
+
+
+@dataclass(frozen=True)
+class HookNote:
+    """What our hook said of one ref. `commit`: the beginning of the event's commit that it is about; `final`: as that commit is,
+    it is never taken.
     """
 
     ref: str
-    ok: bool
-    reason: str
+    words: str
+    commit: str = ""
+    final: bool = False
+
+
+@dataclass(frozen=True)
+class RefFate:
+    """What became of one move. `kind` and `refusal` decide; `why` is what the server said of a refusal, for people.
+
+    `missing_at` names further addresses of the remote that did not take it; the first address alone decides `ok`.
+    `heard`: the lines that the server said besides; `notes`: those of them that our hook said of refs. `unable`: why it could not
+    do it for the moment, whatever it thinks of it, in its own words.
+    """
+
+    ref: str
+    kind: FateKind
+    why: str = ""
+    refusal: Refusal = Refusal.OTHER
     missing_at: tuple[str, ...] = ()
-    words: str = field(default="", compare=False)
+    heard: tuple[str, ...] = field(default=(), compare=False)
     unable: str = field(default="", compare=False)
+    notes: tuple[HookNote, ...] = field(default=(), compare=False)
 
+    @property
+    def ok(self) -> bool:
+        return self.kind is FateKind.OK
 
-OK, STALE, NOT_SENT, UNKNOWN, REFUSED = "ok", "stale", "not sent", "unknown", "refused: "
+    @property
+    def refused(self) -> bool:
+        return self.kind is FateKind.REFUSED
+
+    @property
+    def lacks_objects(self) -> bool:
+        return self.refusal is Refusal.MISSING_OBJECTS
+
+    @property
+    def reason(self) -> str:
+        """What became of it, for people."""
+        return f"refused: {self.why}" if self.refused else self.kind.value
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from ...document import replace
-from ...errors import Failure, GateError, GitFailed, LostRace, PushRefused, Usage
+from ...errors import FINAL, Failure, GateError, GitFailed, LostRace, PushRefused, Usage
 from ..git import Repository
 from ..git.refs import OPEN, WORK, Refs
 from . import (
     HITL,
-    NOT_SENT,
-    OK,
-    REFUSED,
-    STALE,
-    UNKNOWN,
+    FateKind,
+    HookNote,
     RefFate,
     RefMove,
+    Refusal,
     Remote,
     gate_of,
     looks_like_address,
@@ -37,9 +35,10 @@ from .wire import (
     Progress,
     converse,
     explain,
+    in_one_line,
     inability,
     late_listener,
-    server_words,
+    server_lines,
     without_secret,
 )
 
@@ -102,7 +101,7 @@ def push(
         fates |= {fate.ref: fate for fate in told}
         if not sender.noted_by_git(batch):
             note_pushed(repo, remote, sender.left_to_note(m for m in batch if fates[m.ref].ok), known)
-    return [fates.get(move.ref, RefFate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
+    return [fates.get(move.ref, RefFate(move.ref, FateKind.NOT_SENT)) for move in moves]
 
 
 def rehearse(repo: Repository, remote: str, moves: Sequence[RefMove], *, timeout: float = 60) -> None:
@@ -205,18 +204,20 @@ class Sender:
     def _settle(self, target: str, batch: Sequence[RefMove]) -> list[RefFate]:
         """Push; if the connection broke before the report came, push again: that reads the refs anew."""
         fates, said = self._push(target, batch)
-        if any(fate.reason == UNKNOWN for fate in fates):
+        if any(fate.kind is FateKind.UNKNOWN for fate in fates):
             again, said = self._push(target, batch)
-            gone = self._gone([m for m, fate in zip(batch, again, strict=True) if fate.reason == STALE])
+            gone = self._gone(
+                [m for m, fate in zip(batch, again, strict=True) if fate.kind is FateKind.STALE]
+            )
             fates = [
-                RefFate(one.ref, ok=True, reason=OK)
+                RefFate(one.ref, FateKind.OK)
                 if one.ref in gone
                 else one
-                if first.reason == UNKNOWN
+                if first.kind is FateKind.UNKNOWN
                 else first
                 for first, one in zip(fates, again, strict=True)
             ]
-        if all(fate.reason in (UNKNOWN, NOT_SENT) for fate in fates) and said.code:
+        if all(fate.kind in (FateKind.UNKNOWN, FateKind.NOT_SENT) for fate in fates) and said.code:
             raise explain(target, said, timeout=self.timeout)
         return fates
 
@@ -262,33 +263,36 @@ class Sender:
             and not self.cut
         ):
             self.cut = True
-            return [RefFate(move.ref, ok=False, reason=UNKNOWN) for move in batch], said
+            return [RefFate(move.ref, FateKind.UNKNOWN) for move in batch], said
         if not told:
             raise explain(target, said, timeout=self.timeout)
         # git leaves a ref out of its report only when it never came to sending it.
-        return [told.get(move.ref, RefFate(move.ref, ok=False, reason=NOT_SENT)) for move in batch], said
+        return [told.get(move.ref, RefFate(move.ref, FateKind.NOT_SENT)) for move in batch], said
 
 
 def parse_results(said: GitSpoken) -> dict[str, RefFate]:
     """The fate of each ref in `git push --porcelain`'s report: flag, `from:to` and summary between tabs."""
-    words = server_words(said.err)
+    heard = server_lines(said.err)
     fates: dict[str, RefFate] = {}
     for line in said.out:
         flag, tab, rest = line.partition("\t")
         route, tab, summary = rest.partition("\t")
         if len(flag) <= 1 and tab:
             ref = route.rpartition(":")[2]
-            fates[ref] = parse_fate(ref, flag, summary, words)
-    if fates and all(fate.reason == NOT_SENT for fate in fates.values()):
-        fates = blamed(fates, words)
+            fates[ref] = parse_fate(ref, flag, summary, heard)
+    if fates and all(fate.kind is FateKind.NOT_SENT for fate in fates.values()):
+        fates = blamed(fates, heard)
     return excused(fates, said.err)
 
 
-def blamed(fates: Mapping[str, RefFate], words: str) -> dict[str, RefFate]:
+def blamed(fates: Mapping[str, RefFate], heard: tuple[str, ...]) -> dict[str, RefFate]:
     """A server whose atomic transaction failed says of every ref just that; why, and which, it says in words."""
+    words = in_one_line(heard)
     named = {ref for ref in fates if f"'{ref}'" in words} or set(fates)
-    reason = STALE if re.search(_RACED, words) else f"{REFUSED}{words or 'the server could not do it'}"
-    return {ref: replace(fate, reason=reason) if ref in named else fate for ref, fate in fates.items()}
+    raced = re.search(_RACED, words) is not None
+    kind = FateKind.STALE if raced else FateKind.REFUSED
+    why = "" if raced else words or "the server could not do it"
+    return {ref: replace(fate, kind=kind, why=why) if ref in named else fate for ref, fate in fates.items()}
 
 
 def excused(fates: Mapping[str, RefFate], lines: Sequence[str]) -> dict[str, RefFate]:
@@ -296,30 +300,49 @@ def excused(fates: Mapping[str, RefFate], lines: Sequence[str]) -> dict[str, Ref
     why: dict[str, str] = {}
     told = dict(fates)
     for ref, fate in fates.items():
-        if fate.reason != STALE and not fate.reason.startswith(REFUSED):
+        if fate.kind not in (FateKind.STALE, FateKind.REFUSED):
             continue
-        reason = fate.reason.removeprefix(REFUSED).partition(": ")[0]
+        reason = fate.why.partition(": ")[0] if fate.refused else fate.kind.value
         if reason not in why:
             why[reason] = inability(lines, reason)
         if why[reason]:
-            raced = fate.reason != STALE or re.search(_HELD, why[reason])
-            told[ref] = replace(
-                fate, reason=fate.reason if raced else f"{REFUSED}{why[reason]}", unable=why[reason]
-            )
+            raced = fate.refused or re.search(_HELD, why[reason])
+            kind, said = (fate.kind, fate.why) if raced else (FateKind.REFUSED, why[reason])
+            told[ref] = replace(fate, kind=kind, why=said, unable=why[reason])
     return told
 
 
-def parse_fate(ref: str, flag: str, summary: str, words: str) -> RefFate:
+def parse_fate(ref: str, flag: str, summary: str, heard: tuple[str, ...]) -> RefFate:
     if flag != "!":
-        return RefFate(ref, ok=True, reason=OK, words=words)
+        return RefFate(ref, FateKind.OK, heard=heard)
     reason = summary.rpartition("] (")[2].removesuffix(")")
     if re.search(_COLLATERAL, reason):
-        return RefFate(ref, ok=False, reason=NOT_SENT)
+        return RefFate(ref, FateKind.NOT_SENT)
     if "[remote failure]" in summary:
-        return RefFate(ref, ok=False, reason=UNKNOWN)
+        return RefFate(ref, FateKind.UNKNOWN)
     if re.search(_RACED, reason):
-        return RefFate(ref, ok=False, reason=STALE)
-    return RefFate(ref, ok=False, reason=f"{REFUSED}{': '.join(part for part in (reason, words) if part)}")
+        return RefFate(ref, FateKind.STALE)
+    why = ": ".join(part for part in (reason, in_one_line(heard)) if part)
+    refusal = Refusal(reason) if reason in set(Refusal) else Refusal.OTHER
+    return RefFate(ref, FateKind.REFUSED, why, refusal, heard=heard, notes=hook_notes(heard))
+
+
+# Our hook's line about a ref, and what it says there of an event's commit: `gate: REF: EVENT (COMMIT): WHY`, at the end the mark
+# of what is never taken.
+_NOTE = r"gate: (refs/\S+): (.*)"
+_OF_COMMIT = rf"\w+ \(([0-9a-f]{{10}})\): .*?( \({re.escape(FINAL)}\))?"
+
+
+def hook_notes(heard: Iterable[str]) -> tuple[HookNote, ...]:
+    """What our hook said of refs, each in a line of its own. Whatever else is said there says nothing of a ref."""
+    found = []
+    for line in heard:
+        note = re.fullmatch(_NOTE, line)
+        about = re.fullmatch(_OF_COMMIT, note[2]) if note else None
+        if note:
+            commit, final = (about[1], about[2] is not None) if about else ("", False)
+            found.append(HookNote(note[1], note[2], commit, final))
+    return tuple(found)
 
 
 def tracked(repo: Repository, remote: str, moves: Iterable[RefMove]) -> dict[str, str]:
@@ -350,7 +373,6 @@ def note_pushed(repo: Repository, remote: str, moves: Sequence[RefMove], known: 
 
 MOST_REFS = 25  # What a forge takes: they refuse or time out on hundreds of refs at once.
 MOST_OWN = 4000  # What a server of one's own is given at once: all of it goes on one command line.
-ALL_REFUSED = f"{REFUSED}pre-receive hook declined"
 # Where a host is one of these, or below it; another forge is named by the setting `gitgate.forge`.
 FORGES = (
     "github.com ghe.com gitlab.com bitbucket.org codeberg.org gitea.com gitee.com dev.azure.com visualstudio.com "
@@ -436,26 +458,30 @@ def push_gates(
         waiting[:0] = again
         left = {move.ref for part in again for move in part}
         fates |= {fate.ref: with_own_words(fate) for fate in told if fate.ref not in left}
-    return [fates.get(move.ref, RefFate(move.ref, ok=False, reason=NOT_SENT)) for move in moves]
+    return [fates.get(move.ref, RefFate(move.ref, FateKind.NOT_SENT)) for move in moves]
 
 
 def still_to_send(batch: Sequence[RefMove], told: Sequence[RefFate]) -> list[list[RefMove]]:
     """What of a batch failed for no fault of its own, as the next batches to try; all of them smaller."""
     gates = list(by_gate(batch).values())
     fate = {one.ref: one for one in told}
-    if all(one.reason.startswith(ALL_REFUSED) for one in told):
+    if all(one.refusal is Refusal.WHOLE_PUSH for one in told):
         # Ours names the refs that it refuses, so that the others need not be looked for half by half.
-        meant = [gate for gate in gates if any(f" {move.ref}:" in fate[move.ref].reason for move in gate)]
+        blamed_refs = {note.ref for one in told for note in one.notes}
+        meant = [gate for gate in gates if any(move.ref in blamed_refs for move in gate)]
         rest = [move for gate in gates if gate not in meant for move in gate]
         return ([rest] if rest else []) if meant else halves(batch)
-    innocent = [gate for gate in gates if all(fate[move.ref].reason == NOT_SENT for move in gate)]
+    innocent = [gate for gate in gates if all(fate[move.ref].kind is FateKind.NOT_SENT for move in gate)]
     return [[move for gate in innocent for move in gate]] if 0 < len(innocent) < len(gates) else []
 
 
 def with_own_words(fate: RefFate) -> RefFate:
     """Of all that a hook said of a push, what it said of this ref, where it named it."""
-    _, named, rest = fate.reason.partition(f"gate: {fate.ref}: ")
-    return replace(fate, reason=f"{ALL_REFUSED}: {named}{rest.partition(' · ')[0]}") if named else fate
+    own = tuple(note for note in fate.notes if note.ref == fate.ref)
+    if not own:
+        return fate
+    said = f"gate: {fate.ref}: {own[0].words}"
+    return replace(fate, why=": ".join(part for part in (fate.refusal.value, said) if part), notes=own)
 
 
 def halves(batch: Sequence[RefMove]) -> list[list[RefMove]]:

@@ -410,10 +410,14 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def server_words(lines: Sequence[str]) -> str:
-    """What the server's hooks said, on one line, for the reason of a refusal."""
+def server_lines(lines: Sequence[str]) -> tuple[str, ...]:
+    """What the server's hooks said, line by line: git marks each with `remote:`."""
     said = [printable(line.removeprefix("remote:")).strip() for line in lines if line.startswith("remote:")]
-    kept = [
+    return tuple(
         line for line in said if line and not re.match(r"error: hook declined to update|[\w ]+: +\d+%", line)
-    ]
-    return " · ".join(kept)[:2000]
+    )
+
+
+def in_one_line(heard: Sequence[str]) -> str:
+    """The same on one line, for the reason of a refusal."""
+    return " · ".join(heard)[:2000]
