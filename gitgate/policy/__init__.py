@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from ..errors import BadDocument, BrokenPolicy, GateError
 from ..model import PRIORITIES
 from ..questions.types import TYPES
 from ..store.git import USUAL
-from ..store.git.objects import Protected, read_protected
+from ..store.git.objects import Protected, mode_kind, parse_tree, protected_tip, read_protected
 from ..text.digests import sha256
 
 # Who may answer what, as the `policy:` of `.gitgate.yml` says it, read into the values of `terms`.
@@ -466,13 +467,36 @@ def policy_remote(desk: Desk) -> str | None:
 
 def load_book(desk: Desk) -> Book:
     """The policies as they are now; BrokenPolicy where one cannot be read, and then nothing is allowed."""
-    refs = protected_refs(desk)
-    found = read_protected(desk.records.objects, FILE, refs)
-    if found is None:
-        refuse_absent(desk, refs)
+    found = read_rules_file(desk)
     here = [] if found is None else [policy_in_file(found)]
     policies = tuple(policy for policy in (*here, *machine_policies(desk)) if policy is not None)
     return Book(policies, ref_of(found), None if found is None else found.commit)
+
+
+def read_rules_file(desk: Desk) -> Protected | None:
+    """Return the protected branch's file of rules; None where it has nothing of that name, or no branch is there.
+
+    Refuse whatever else stands there under its name: a link, a folder, another repository, an object that is not here. To take
+    it for no rules would grant what they forbid.
+    """
+    refs, objects = protected_refs(desk), desk.records.objects
+    found = read_protected(objects, FILE, refs)
+    tip = protected_tip(objects, refs) if found is None else found.commit
+    (tree,) = objects.find([f"{tip}^{{tree}}"]) if tip else (None,)
+    listed = parse_tree(tree.payload, len(tree.oid) // 2) if tree is not None else ()
+    mode = next((entry.mode for entry in listed if entry.name == os.fsencode(FILE)), "")
+    if mode and (found is None or not mode.startswith(OF_FILES)):
+        kind = "not to be read here" if mode.startswith(OF_FILES) else f"{mode_kind(mode)}, and no file"
+        raise BrokenPolicy(
+            f"{FILE} on the protected branch ({tip}) is {kind}", hint="git fetch, or make it a file there"
+        )
+    if found is None:
+        refuse_absent(desk, refs)
+    return found
+
+
+OF_FILES = "100"
+"""Begins the mode of every file, those of old trees included."""
 
 
 def refuse_absent(desk: Desk, refs: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ from ..questions.call_rules import (
 from ..questions.calls import RuleBook, hold_all
 from ..store.git.objects import MOST_FILE, read_protected
 from ..text import counted, one_line
-from . import protected_refs, read_machine_file, refuse_absent
+from . import read_machine_file, read_rules_file
 
 HEAD = "HEAD"
 OTHERS_TOOL = "it holds a tool of that name alone"
@@ -91,14 +91,12 @@ def has_rules(desk: Desk) -> bool:
 
 def read_branch(desk: Desk) -> CountedFile | None:
     """What the protected branch says; None where there is no such branch, or it has no such file."""
-    refs = protected_refs(desk)
     try:
-        found = read_protected(desk.records.objects, FILE, refs)
-        if found is None:
-            refuse_absent(desk, refs)
-            return None
+        found = read_rules_file(desk)
     except GateError as wrong:
-        return CountedFile(RuleSource(f"{refs[0].removeprefix('refs/')}:{FILE}"), broken=wrong.message)
+        return CountedFile(RuleSource(f"{FILE} of the protected branch"), broken=wrong.message)
+    if found is None:
+        return None
     return read_counting(found.data, RuleSource(found.source, found.commit or ""))
 
 

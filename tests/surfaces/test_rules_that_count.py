@@ -145,6 +145,26 @@ def test_a_file_that_counts_and_cannot_be_read_holds_every_call(shared: Agent, t
     assert reply(shared, "ls")[DECISION] == "ask"
 
 
+@pytest.mark.parametrize("kind", ["link", "folder", "submodule", "absent"])
+def test_what_is_no_file_on_the_protected_branch_holds_every_call(
+    shared: Agent, cli: Command, kind: str
+) -> None:
+    """Taken for no rules it would free every call; a link even where its target reads as an empty file. Nor is it no policy."""
+    clone = shared.clone
+    oid = clone.git("hash-object", "-w", "--stdin", input="{}")
+    tree = clone.git("mktree", input=f"100644 blob {oid}\tx\n")
+    entry = {
+        "link": f"120000 blob {oid}",
+        "folder": f"040000 tree {tree}",
+        "submodule": f"160000 commit {clone.head()}",
+        "absent": f"100644 blob {'12' * 20}",
+    }[kind]
+    put_tree(clone, f"{entry}\t{FILE}\n")
+    assert reply(shared, "ls")[DECISION] == "deny"
+    cli.quick("ask", "Which?", cwd=clone.path, code=4)
+    assert shared.before("Read", file_path="x") == {}
+
+
 def test_a_protected_branch_that_is_not_here_holds_every_call(shared: Agent) -> None:
     """It is configured by name: nobody can say which rules stand there."""
     shared.clone.git("config", "gitgate.protectedBranch", "release")
