@@ -184,6 +184,21 @@ def open_desk(
     return desk
 
 
+def presence_file(desk: Desk) -> Path:
+    """Return the file of notes on who asked from this clone; `machine` reads and writes it."""
+    return desk.repo.state_dir / "asked.jsonl"
+
+
+def earlier_presences(desk: Desk) -> Path:
+    """Return the folder in which earlier versions kept a file for each gate."""
+    return desk.repo.state_dir / "asked"
+
+
+def has_asked(desk: Desk) -> bool:
+    """Return whether anybody has asked from this clone."""
+    return presence_file(desk).exists() or earlier_presences(desk).is_dir()
+
+
 def machine_settings(env: Mapping[str, str]) -> Settings:
     """What this machine and its person have set, outside of any repository."""
     return config.load_settings(env, read_git_config(begin_config(git_at(Path("/"), env))), None)

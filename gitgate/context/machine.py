@@ -18,7 +18,7 @@ from ..document import dataclass, names_of, replace
 from ..model import is_id
 from ..store import locked, private_folder, take_lock, write_private
 from ..store.git import Repository
-from . import Desk
+from . import Desk, earlier_presences, presence_file
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,6 @@ class Presence:
         )
 
 
-def presence_file(desk: Desk) -> Path:
-    return desk.repo.state_dir / "asked.jsonl"
-
-
-def earlier_presences(desk: Desk) -> Path:
-    """The folder in which earlier versions kept a file for each gate."""
-    return desk.repo.state_dir / "asked"
-
-
 def note_presence(desk: Desk, present: Presence) -> None:
     """Write down who asked; a disk that is full is no reason to fail a question that was asked already."""
     present = replace(present, started=started(present.pid), boot=boot_id())
@@ -75,11 +66,6 @@ def note_presence(desk: Desk, present: Presence) -> None:
             notes.seek(max(0, notes.tell() - 1))
             cut = notes.read() not in (b"", b"\n")  # by somebody who was killed in the middle, or had no room
             notes.write((b"\n" if cut else b"") + json.dumps(said).encode() + b"\n")
-
-
-def has_asked(desk: Desk) -> bool:
-    """Return whether anybody has asked from this clone."""
-    return presence_file(desk).exists() or earlier_presences(desk).is_dir()
 
 
 def find_presence(desk: Desk, gate: str) -> Presence | None:

@@ -14,7 +14,7 @@ import pytest
 
 from gitgate.acts import sessions
 from gitgate.acts.asking import ask
-from gitgate.context.machine import presence_file
+from gitgate.context import presence_file
 from gitgate.errors import BrokenRecord, Failure, MissingExtra, UnknownGate
 from gitgate.exchange.syncing import sync
 from gitgate.gates.recording import reload

@@ -176,7 +176,7 @@ class TestErrors:
     @pytest.mark.usefixtures("repo")
     def test_a_bug_is_reported(self, cli: Command, monkeypatch: pytest.MonkeyPatch) -> None:
         """Exit 70; the report has the traceback and the verb, not the arguments."""
-        monkeypatch.setattr("gitgate.acts.asking.ask", lambda *_: 1 // 0)
+        monkeypatch.setattr("gitgate.cli.verbs.ask.ask", lambda *_: 1 // 0)
         said = cli.quick("ask", "a secret", "--json", code=BUG)
         report = Path(said.json["error"]["hint"].removeprefix("the report is in "))
         try:
@@ -206,7 +206,7 @@ class TestErrors:
         def full(*_: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device", "/repo/.git/x")
 
-        monkeypatch.setattr("gitgate.acts.asking.ask", full)
+        monkeypatch.setattr("gitgate.cli.verbs.ask.ask", full)
         error = cli.quick("ask", "Which?", "--json", code=FAILURE).json["error"]
         assert (error["code"], error["message"]) == ("machine", "No space left on device: /repo/.git/x")
 

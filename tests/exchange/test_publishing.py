@@ -14,7 +14,8 @@ from gitgate.acts.answering import comment
 from gitgate.acts.asking import AskWishes, ask
 from gitgate.acts.reporting import events_of_all, gate_status, overall_status, roster
 from gitgate.claims import claim
-from gitgate.context.machine import Presence, note_presence, presence_file
+from gitgate.context import presence_file
+from gitgate.context.machine import Presence, note_presence
 from gitgate.errors import AmbiguousGate, Failure, PushRefused
 from gitgate.exchange import merging, syncing
 from gitgate.exchange.syncing import publish, sync

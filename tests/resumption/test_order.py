@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gitgate.agents.agent import AgentSettings
-from gitgate.context import machine, open_desk
+from gitgate.context import machine, open_desk, presence_file
 from gitgate.resumption import flags_before
 from support.testbed.repositories import Clone
 
@@ -48,7 +48,7 @@ def test_a_note_of_an_earlier_version_has_no_flags(repo: Clone) -> None:
     """It is read all the same."""
     desk = open_desk(repo.path, {"HOME": str(repo.path.parent)})
     machine.note_presence(desk, HERE)
-    place = machine.presence_file(desk)
+    place = presence_file(desk)
     place.write_text(
         place.read_text(encoding="utf-8").replace('"flags": ["--model", "opus"]', '"pid": 0'), "utf-8"
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context import is_agent, machine
+from gitgate.context import earlier_presences, is_agent, machine, presence_file
 from gitgate.context.machine import slot
 from gitgate.errors import Conflict, Failure, Usage
 from gitgate.gates import agency
@@ -307,7 +307,7 @@ def test_who_asked_through_many_shells(alone: Seat) -> None:
 def test_what_is_remembered_of_askers(alone: Seat) -> None:
     """A line that was cut short is passed over, and takes nothing along of what is written after it."""
     gate = alone.ask()
-    place = machine.presence_file(alone.desk)
+    place = presence_file(alone.desk)
     whole = place.read_bytes()
     for kept in (0, 1, len(whole) // 2, len(whole) - 2):
         place.write_bytes(whole + whole.replace(gate.id.encode(), b"2222222222")[:kept])
@@ -320,14 +320,14 @@ def test_what_is_remembered_of_askers(alone: Seat) -> None:
 def test_what_earlier_versions_remembered_of_askers(alone: Seat) -> None:
     """They kept a file for each gate. Those are read; what is no note is passed over, and what was written later counts."""
     gate, other = alone.ask(), alone.ask()
-    first, second = machine.presence_file(alone.desk).read_text().splitlines()
-    folder = machine.earlier_presences(alone.desk)
+    first, second = presence_file(alone.desk).read_text().splitlines()
+    folder = earlier_presences(alone.desk)
     folder.mkdir()
     (folder / gate.id).write_text(first)
     (folder / other.id).write_text(second.replace("session-1", "session-0"))
     (folder / "notes").write_text("x")
     (folder / "2222222222").write_text('{"gate": "2222222222"')
-    machine.presence_file(alone.desk).write_text(f"{second}\n")
+    presence_file(alone.desk).write_text(f"{second}\n")
     assert {known.gate for known in machine.everyone_here(alone.desk)} == {gate.id, other.id}
     for each in (gate, other):
         found = machine.find_presence(alone.desk, each.id)

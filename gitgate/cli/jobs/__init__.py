@@ -10,8 +10,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ...acts import find_gate
+from ...acts.askers import asked_for_others
+from ...context.targets import may_publish_work, remote_of, summaries
 from ...errors import Failure, GateError, NotAllowed, Usage
+from ...exchange.syncing import sync
+from ...gates import Filter, list_gates
+from ...gates.recording import reload
+from ...policy import policy_remote, protected_refs
+from ...resumption.calls import pool_of
+from ...setup import in_job
+from ...store.git import altered, config_digest, keep_config, put_back, watch_config
+from ...store.git.objects import protected_tip
+from ...surfaces.forge.accept import doubt, is_retried, may_go_on
+from ...surfaces.forge.hosts import started_by
+from ...surfaces.forge.hosts.connect import names_of_token
+from ...surfaces.forge.posting import bring_up_to_date, course_of, load_board, thread_of
+from ...surfaces.forge.words import span
 from .. import DONE, FAILURE, NOT_ALLOWED
+from ..process import stop_on_signal
 from ..terminal import Screen
 
 if TYPE_CHECKING:
@@ -47,9 +64,6 @@ def summarise(screen: Screen, desk: Desk, forge: Forge) -> None:
     """A line a gate, on the job's own page. What somebody wrote stands in code spans, where it does nothing."""
     if not screen.env.get(SUMMARY):
         return
-    from ...gates import Filter, list_gates
-    from ...surfaces.forge.words import span
-
     lines = [
         f"- **{one.state}** {one.id} {span(one.title, 100)} by {span(one.agent, 60)}"
         for one in list_gates(desk, Filter(all=True))
@@ -67,9 +81,6 @@ def hand_on(screen: Screen, desk: Desk, gates: list[str]) -> None:
     """The gates whose agents the next job is to start, as the step's output `resume`: each in a job, and a group, of its own."""
     import json
 
-    from ...acts import find_gate
-    from ...surfaces.forge.accept import may_go_on
-
     ready = [found.gate for found in (find_gate(desk, name) for name in gates) if may_go_on(desk, found.gate)]
     names = [gate.id for gate in ready if gate.opened.delivery == "resume"]
     write_outputs(screen, resume=json.dumps(names[:MOST_HANDED_ON]))
@@ -77,13 +88,8 @@ def hand_on(screen: Screen, desk: Desk, gates: list[str]) -> None:
 
 def resume_gates(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vouched: str = "") -> int:
     """Start the agents of gates whose answer is proven, one after the other, and say on the thread what came of it."""
-    from ...setup import in_job
-    from ..process import stop_on_signal
-
     refuse_unprepared(desk)
     if in_job(screen.env):
-        from ...store.git import watch_config
-
         watch_config(desk.repo, runner_files(screen))
     with stop_on_signal() as stopping:
         return act_on_gates(screen, desk, forge, gates, stopping, vouched)
@@ -99,11 +105,6 @@ def act_on_gates(
 def act_on_gate(
     screen: Screen, desk: Desk, forge: Forge, name: str, stopping: threading.Event, vouched: str
 ) -> int:
-    from ...gates.recording import reload
-    from ...resumption.calls import pool_of
-    from ...surfaces.forge.hosts.connect import names_of_token
-    from ...surfaces.forge.posting import course_of
-
     gate = reload(desk, name)
     ready = may_start(screen, desk, forge, gate, vouched)
     if ready is not None:
@@ -122,8 +123,6 @@ def act_on_gate(
 
 def may_start(screen: Screen, desk: Desk, forge: Forge, gate: Gate, vouched: str) -> int | None:
     """None where its agent may be started: something is to be done, and the answer is proven; else the exit code, and why."""
-    from ...surfaces.forge.accept import doubt, is_retried, may_go_on
-
     if not (may_go_on(desk, gate) or is_retried(gate, vouched)) or gate.opened.delivery != "resume":
         screen.say(f"gate {gate.id} is {gate.state}: nothing is to be started")
         return DONE
@@ -136,8 +135,6 @@ def may_start(screen: Screen, desk: Desk, forge: Forge, gate: Gate, vouched: str
 
 def refuse_unprepared(desk: Desk) -> None:
     """A job's checkout is gone after it; what an agent makes there has to get out."""
-    from ...context.targets import may_publish_work, remote_of
-
     if remote_of(desk) is not None and not may_publish_work(desk):
         raise Failure(
             "an agent's commits would be lost with this checkout: nothing permits publishing them",
@@ -147,11 +144,6 @@ def refuse_unprepared(desk: Desk) -> None:
 
 def show_all(screen: Screen, desk: Desk, forge: Forge, done: Resumed) -> None:
     """What came of it, on the gate's comment; and what the agent asks next, which had no login to push it."""
-    from ...acts import find_gate
-    from ...context.targets import remote_of, summaries
-    from ...exchange.syncing import sync
-    from ...surfaces.forge.posting import bring_up_to_date, load_board, thread_of
-
     if remote_of(desk) is not None:
         sync(desk)
     wanted = [done.gate, *(one.id for one in summaries(desk) if one.state == "awaiting")]
@@ -183,17 +175,11 @@ def job_event(screen: Screen) -> dict[str, object]:
 
 def accounts_behind_job(screen: Screen) -> tuple[str, ...]:
     """The accounts that started this job; nobody's where it is none of Actions'."""
-    from ...setup import in_job
-    from ...surfaces.forge.hosts import started_by
-
     return started_by(screen.env, job_event(screen)) if in_job(screen.env) else ()
 
 
 def refuse_other_requesters(desk: Desk, logins: Sequence[str]) -> None:
     """Nothing is pushed of an agent that named somebody else than who started it: they could answer themselves then."""
-    from ...acts.askers import asked_for_others
-    from ...context.targets import remote_of
-
     remote = remote_of(desk)
     others = asked_for_others(desk, remote, logins) if remote is not None and logins else []
     if others:
@@ -209,10 +195,6 @@ def refuse_other_requesters(desk: Desk, logins: Sequence[str]) -> None:
 
 def need_protected(screen: Screen, desk: Desk) -> None:
     """In a job nobody's answer counts, and nobody is started, where it is not certain which branch has the policy."""
-    from ...policy import policy_remote, protected_refs
-    from ...setup import in_job
-    from ...store.git.objects import protected_tip
-
     if not in_job(screen.env):
         return
     refs = protected_refs(desk)
@@ -228,13 +210,9 @@ def need_protected(screen: Screen, desk: Desk) -> None:
 @contextlib.contextmanager
 def undisturbed(screen: Screen, desk: Desk) -> Iterator[None]:
     """Let an agent change neither what git is set up with, which has the token next, nor what the steps after it run with."""
-    from ...setup import in_job
-
     if not in_job(screen.env):
         yield
         return
-    from ...store.git import keep_config, put_back
-
     kept = keep_config(desk.repo, runner_files(screen))
     try:
         yield
@@ -250,8 +228,6 @@ def runner_files(screen: Screen) -> list[Path]:
 
 def refuse_altered(screen: Screen, desk: Desk) -> None:
     """The agent's step was cut off, or found another way: what it left is not used to send a token anywhere."""
-    from ...store.git import altered, config_digest
-
     expected = screen.env.get("GITGATE_PREPARED", "")
     if expected and config_digest(desk.repo) != expected:
         raise altered()

@@ -10,10 +10,42 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...acts import find_gate, open_gate
+from ...acts.askers import logins_of
+from ...claims import Claimant, ClaimLost, claim, dump_held, hand_over, load_held
+from ...context import open_desk
+from ...context.targets import remote_of
 from ...errors import Failure, GateError, NotAllowed, Usage
+from ...exchange.syncing import publish, sync
+from ...gates.agency import kept_back, stayed
+from ...gates.leases import JOBS, boottime, load_lease
+from ...gates.recording import reload
+from ...gates.work import before, diff_of
 from ...model import AWAITING
+from ...resumption import Course
+from ...resumption.calls import pool_of
+from ...resumption.run import Errand, Renewer, asked_before, conclude_apart, only_record
+from ...sharing.branches import Gained, publish_branch
+from ...sharing.parcel import (
+    BadParcel,
+    commits_of,
+    open_parcel,
+    outcome_in_parcel,
+    pack,
+    put_in_place,
+    take_back,
+)
 from ...store.git.refs import OPEN
+from ...store.work.commits import known_tips
+from ...surfaces.forge.accept import against_dispatch, dispatch, vouched_by
+from ...surfaces.forge.comment import View, render
+from ...surfaces.forge.hosts import GITHUBS, Commented, Dispatched
+from ...surfaces.forge.hosts.connect import KINDS, find_place
+from ...surfaces.forge.posting import course_of, left_to_jobs, load_board, mark_head, post_gate, thread_of
+from ...surfaces.forge.sweeping import hear
+from ...surfaces.forge.words import whose_reply
 from .. import DONE, FAILURE
+from ..process import stop_on_signal
 from ..terminal import Screen, explain_alone, gate_argument, verb
 from . import (
     accounts_behind_job,
@@ -47,10 +79,10 @@ if TYPE_CHECKING:
     from ...claims import HeldClaim
     from ...context import Desk
     from ...model.gate import Gate
-    from ...resumption.run import Errand, Resumed
+    from ...resumption.run import Resumed
     from ...sharing.parcel import Parcel
     from ...surfaces.forge.accept import Accepted
-    from ...surfaces.forge.hosts import Dispatched, Forge, Thread
+    from ...surfaces.forge.hosts import Forge, Thread
     from ...surfaces.forge.posting import Board
 
 # `git gate github`, an agent in a job of its own, which has no token that writes: the job before it
@@ -84,8 +116,6 @@ def claim_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
     \b
     git gate github claim 7k2f --event "$GITHUB_EVENT_PATH"
     """
-    from ...acts import open_gate
-
     desk, forge = desk_and_forge(screen)
     need_protected(screen, desk)
     refuse_unprepared(desk)
@@ -98,11 +128,6 @@ def claim_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
 
 
 def claim_proven(screen: Screen, desk: Desk, forge: Forge, name: str, vouched: str) -> int:
-    from ...claims import Claimant, claim, dump_held
-    from ...gates.leases import JOBS, boottime
-    from ...gates.recording import reload
-    from ...resumption.run import asked_before
-
     gate = reload(desk, name)
     ready = may_start(screen, desk, forge, gate, vouched)
     if ready is not None:
@@ -116,8 +141,6 @@ def claim_proven(screen: Screen, desk: Desk, forge: Forge, name: str, vouched: s
     screen.say(f"claimed gate {name}, attempt {held.attempt}")
     if asked_before(desk, held):
         return only_recorded(screen, desk, forge, held)
-    from ...surfaces.forge.posting import course_of
-
     said = {**dump_held(held), "gate": name, "taken": 0}
     course = asdict(course_of(desk, forge, held.gate))
     write_outputs(
@@ -131,8 +154,6 @@ def claim_proven(screen: Screen, desk: Desk, forge: Forge, name: str, vouched: s
 
 def only_recorded(screen: Screen, desk: Desk, forge: Forge, held: HeldClaim) -> int:
     """The agent asked in an attempt before this one, and nobody lived to say so: that is said, and nobody is started."""
-    from ...resumption.run import Renewer, asked_before, only_record
-
     errand = errand_of(screen, desk, forge)
     with Renewer(errand.open_desk, held) as renewer:
         done = only_record(errand, desk, renewer, asked_before(desk, held), errand.course(held.gate))
@@ -142,12 +163,6 @@ def only_recorded(screen: Screen, desk: Desk, forge: Forge, held: HeldClaim) -> 
 
 def errand_of(screen: Screen, desk: Desk, forge: Forge) -> Errand:
     """Nothing is started by it: what came of an agent is recorded."""
-    from ...claims import Claimant
-    from ...context import open_desk
-    from ...gates.leases import JOBS
-    from ...resumption.run import Errand
-    from ...surfaces.forge.posting import course_of
-
     place, env, clock = desk.repo.place, dict(desk.settings.env), desk.clock
     return Errand(
         lambda: open_desk(place, env, clock=clock),
@@ -159,10 +174,6 @@ def errand_of(screen: Screen, desk: Desk, forge: Forge) -> Errand:
 
 def held_here(screen: Screen, desk: Desk, gate: str) -> tuple[HeldClaim, dict[str, object]]:
     """The claim that the job before handed on, as the remote has it."""
-    from ...claims import ClaimLost, load_held
-    from ...context.targets import remote_of
-    from ...gates.leases import load_lease
-
     try:
         said = json.loads(screen.env.get(HELD, ""))
     except (ValueError, RecursionError):
@@ -194,11 +205,6 @@ def go_on_command(screen: Screen, gate_id: str) -> int:
     \b
     git gate github go-on 7k2f
     """
-    from ...claims import hand_over
-    from ...resumption import Course
-    from ...resumption.calls import pool_of
-    from ..process import stop_on_signal
-
     desk = screen.desk()
     need_protected(screen, desk)
     held, said = held_here(screen, desk, gate_id)
@@ -226,8 +232,6 @@ def pack_command(screen: Screen, folder: Path, gate: str) -> int:
     git gate github pack "$RUNNER_TEMP/made"
     git gate github pack "$RUNNER_TEMP/made" --gate 7k2f
     """
-    from ...sharing.parcel import pack
-
     desk = screen.desk()
     made = pack(desk, folder, gate)
     write_outputs(screen, name=f"gitgate-{desk.entropy(8)}")
@@ -275,12 +279,6 @@ def is_there(folder: Path) -> bool:
 
 
 def deliver_resumed(screen: Screen, desk: Desk, forge: Forge, folder: Path, name: str) -> Resumed:
-    from ...exchange.syncing import sync
-    from ...gates.work import before
-    from ...resumption.run import conclude_apart
-    from ...sharing.parcel import BadParcel, commits_of, open_parcel, outcome_in_parcel
-    from ...store.work.commits import known_tips
-
     held, _ = held_here(screen, desk, name)
     errand = errand_of(screen, desk, forge)
     if not is_there(folder):
@@ -299,8 +297,6 @@ def deliver_resumed(screen: Screen, desk: Desk, forge: Forge, folder: Path, name
 
 def taken(desk: Desk, parcel: Parcel, logins: Sequence[str]) -> None:
     """Its questions are this clone's, unless they are asked for somebody else than whom they have to be."""
-    from ...sharing.parcel import put_in_place, take_back
-
     put_in_place(desk, parcel)
     try:
         refuse_other_requesters(desk, logins)
@@ -310,10 +306,6 @@ def taken(desk: Desk, parcel: Parcel, logins: Sequence[str]) -> None:
 
 
 def deliver_first(screen: Screen, desk: Desk, forge: Forge, folder: Path) -> int:
-    from ...acts.askers import logins_of
-    from ...sharing.branches import Gained, publish_branch
-    from ...sharing.parcel import open_parcel
-
     if not is_there(folder):
         raise Failure(
             "the agent's job ended before it handed anything over; nothing is to be pushed",
@@ -367,9 +359,6 @@ def comment_command(screen: Screen, gate_id: str) -> int:
     \b
     git gate github comment 7k2f
     """
-    from ...acts import find_gate
-    from ...surfaces.forge.posting import left_to_jobs, load_board, post_gate, thread_of
-
     desk, forge = desk_and_forge(screen)
     fetch_gates(desk)
     gate = find_gate(desk, gate_id).gate
@@ -390,8 +379,6 @@ def comment_command(screen: Screen, gate_id: str) -> int:
 
 def ask_job(screen: Screen, desk: Desk, forge: Forge, gate: Gate, thread: Thread) -> int:
     """It posts the comment of what it finds pushed."""
-    from ...exchange.syncing import publish
-
     if not publish(desk, gate, push=True).pushed:
         raise Failure(
             f"gate {gate.id} is not pushed, and a job shows what it finds there",
@@ -421,13 +408,6 @@ def show_command(screen: Screen, gate_id: str) -> int:
     \b
     git gate github show 7k2f
     """
-    from ...acts import find_gate
-    from ...gates.work import diff_of
-    from ...surfaces.forge.comment import View, render
-    from ...surfaces.forge.hosts import GITHUBS
-    from ...surfaces.forge.hosts.connect import KINDS, find_place
-    from ...surfaces.forge.words import whose_reply
-
     desk = screen.desk()
     gate = find_gate(desk, gate_id).gate
     place = find_place(desk)
@@ -457,8 +437,6 @@ def accept_command(screen: Screen, event_file: str, resume: bool, comment_only: 
     \b
     git gate github accept "$GITHUB_EVENT_PATH"
     """
-    from ...surfaces.forge.hosts import Commented, Dispatched
-
     event = read_event_file(event_file)
     refuse_agents(screen, "github accept")
     if isinstance(event, Dispatched) and comment_only:
@@ -471,8 +449,6 @@ def accept_command(screen: Screen, event_file: str, resume: bool, comment_only: 
     fetch_gates(desk)
     if isinstance(event, Dispatched):
         return dispatched(screen, desk, forge, event, resume=resume)
-    from ...surfaces.forge.sweeping import hear
-
     done = hear(desk, forge, event.comment, kind=event.kind, words=event.words, thread=event.thread)
     return finish(screen, desk, forge, done, resume=resume)
 
@@ -498,8 +474,6 @@ def finish(screen: Screen, desk: Desk, forge: Forge, done: list[Accepted], *, re
 
 def dispatched(screen: Screen, desk: Desk, forge: Forge, event: Dispatched, *, resume: bool) -> int:
     """Somebody who answered in a terminal asks for the agent to go on; they vouch for exactly that answer."""
-    from ...surfaces.forge.accept import against_dispatch, vouched_by
-
     why = against_dispatch(forge, event)
     if why:
         raise NotAllowed(why, hint="it is for a person who may write to this repository")
@@ -552,8 +526,6 @@ def status_command(screen: Screen, number: int | None) -> int:
     git gate github status
     git gate github status 12
     """
-    from ...surfaces.forge.posting import load_board, mark_head
-
     desk, forge = desk_and_forge(screen)
     fetch_gates(desk)
     chosen = number or desk.settings.pull_request
@@ -578,10 +550,6 @@ def dispatch_command(screen: Screen, gate_id: str | None) -> int:
     \b
     git gate github dispatch 7k2f
     """
-    from ...acts import open_gate
-    from ...gates.agency import kept_back, stayed
-    from ...surfaces.forge.accept import dispatch
-
     desk, forge = desk_and_forge(screen)
     desk.refuse_agents("github dispatch")  # whoever asks for it vouches for the answer
     gate = open_gate(desk, gate_id) if gate_id is not None else None

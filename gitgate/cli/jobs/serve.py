@@ -18,20 +18,39 @@ from urllib.parse import urlsplit
 
 import click
 
+from ...acts import open_gate
+from ...context import open_desk
+from ...context.logins import Logins
+from ...context.machine import state_home
+from ...context.targets import summaries
 from ...errors import Failure, GateError, IllegalEvent, Usage
+from ...gates import NEEDS_A_PERSON
+from ...model import AWAITING
+from ...record import by_pressure
+from ...surfaces.forge.hosts import Commented
+from ...surfaces.forge.hosts.connect import connect, hooks_of
+from ...surfaces.forge.shown import markdown
+from ...surfaces.forge.sweeping import hear, sweep
+from ...surfaces.forge.webhook import cannot_listen, page
+from ...surfaces.web import WebAddress, WebWorld, read_proxies
+from ...surfaces.web.site import WebSite, open_socket, serve_site
 from ...text import one_line
 from .. import DONE
+from ..process import stop_on_signal
 from ..terminal import Screen, read_duration, verb, where
+from ..verbs.respond import delivery, recording_words, what_next
+from ..verbs.resume import known
+from . import act_on_gates
+from .steps import fetch_gates
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ...context import Desk
-    from ...context.logins import Logins
-    from ...surfaces.forge.hosts import Commented, Dispatched
+    from ...surfaces.forge.hosts import Dispatched
     from ...surfaces.forge.hosts.web import Known
     from ...surfaces.forge.webhook import Receiver
-    from ...surfaces.web import WebAddress, WebProxies
+    from ...surfaces.web import WebProxies
 
 SECRET = "GITGATE_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
 LOOK = 0.5
@@ -122,10 +141,7 @@ def refuse_together(flags: dict[str, Any], *, every: str, page: bool) -> None:
 
 
 def serve_webhooks(screen: Screen, host: str, port: int, every: str, *, page: bool) -> int:
-    from ...surfaces.forge.hosts.connect import connect, hooks_of
-    from ...surfaces.forge.shown import markdown
     from ...surfaces.forge.webhook import Receiver, Seen, is_loopback, open_server, serve_webhooks
-    from ..process import stop_on_signal
 
     desk = screen.desk()
     desk.refuse_agents("serve")
@@ -152,12 +168,6 @@ def serve_webhooks(screen: Screen, host: str, port: int, every: str, *, page: bo
 
 def what_waits(screen: Screen) -> str:
     """The page, read anew; nothing is acted on for it, not even a deadline."""
-    from ...context import open_desk
-    from ...context.targets import summaries
-    from ...gates import NEEDS_A_PERSON
-    from ...record import by_pressure
-    from ...surfaces.forge.webhook import page
-
     desk = open_desk(screen.start, screen.env)
     try:
         waiting = [one for one in summaries(desk) if one.state in (*NEEDS_A_PERSON, "broken")]
@@ -210,11 +220,6 @@ class Office:
             self.screen.warn(f"this is a bug in gitgate, and it goes on: {one_line(repr(trouble), 300)}")
 
     def take(self, desk: Desk, event: Commented | Dispatched) -> None:
-        from ...surfaces.forge.hosts import Commented
-        from ...surfaces.forge.hosts.connect import connect
-        from ...surfaces.forge.sweeping import hear
-        from .steps import fetch_gates
-
         forge = connect(desk, self.known)
         if not isinstance(event, Commented) or not forge.is_ours(event.repository):
             return
@@ -225,9 +230,6 @@ class Office:
         self.start(desk, list(dict.fromkeys(one.gate for one in done if one.goes_on)))
 
     def sweep(self, desk: Desk) -> None:
-        from ...surfaces.forge.hosts.connect import connect
-        from ...surfaces.forge.sweeping import sweep
-
         done = sweep(desk, connect(desk, self.known))
         asked = [f"a job was asked to post what is to be shown: {done.asked}"] if done.asked else []
         heard = [one.words for one in done.accepted]
@@ -241,10 +243,6 @@ class Office:
             self.hands.submit(self.act, gates)
 
     def act(self, gates: list[str]) -> None:
-        from ...context import open_desk
-        from ...surfaces.forge.hosts.connect import connect
-        from . import act_on_gates
-
         with self.going_on():
             desk = open_desk(self.screen.start, self.screen.env)
             try:
@@ -259,9 +257,6 @@ INSTALL = "pip install 'git-gate[web]'"
 
 
 def kept_logins(screen: Screen) -> Logins:
-    from ...context.logins import Logins
-    from ...context.machine import state_home
-
     home = state_home(screen.env)
     if home is None:
         raise Failure("there is no folder for the desk's logins", hint="set HOME, or XDG_STATE_HOME")
@@ -304,9 +299,6 @@ def say_if_unserved(screen: Screen, link: str) -> None:
 
 def make_link(screen: Screen, gate_id: str) -> int:
     """For a telephone, or somebody who may answer this one gate in your name."""
-    from ...acts import open_gate
-    from ...model import AWAITING
-
     desk = screen.desk()
     desk.refuse_agents("serve --link")
     gate = open_gate(desk, gate_id)
@@ -334,13 +326,6 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
     except ImportError as missing:
         raise Failure(f"the desk's pages need {missing.name}, which is not installed", hint=INSTALL) from None
     del jinja2, pygments, starlette, uvicorn
-    from ...surfaces.forge.webhook import cannot_listen
-    from ...surfaces.web import WebAddress, WebWorld
-    from ...surfaces.web.site import WebSite, open_socket, serve_site
-    from ..process import stop_on_signal
-    from ..verbs.respond import delivery, recording_words, what_next
-    from ..verbs.resume import known
-
     logins = kept_logins(screen)
     places = [served_place(screen, place) for place in known(screen, (), everywhere=everywhere)]
     proxies = proxies_at(screen, places[0], host, url)
@@ -385,9 +370,6 @@ def tell_address(screen: Screen, logins: Logins, address: WebAddress, proxies: W
 
 def proxies_at(screen: Screen, place: Path, host: str, url: str) -> WebProxies | None:
     """The proxies that authenticate, by the settings there. Whoever reaches the port beyond this machine has to come by one."""
-    from ...context import open_desk
-    from ...surfaces.web import read_proxies
-
     desk = open_desk(place, screen.env)
     try:
         proxies = read_proxies(desk.settings.text("web.userHeader"), desk.settings.text("web.trustedProxies"))
@@ -414,8 +396,6 @@ def proxies_at(screen: Screen, place: Path, host: str, url: str) -> WebProxies |
 
 def served_place(screen: Screen, place: Path) -> Path:
     """A repository that a person serves."""
-    from ...context import open_desk
-
     desk = open_desk(place, screen.env)
     try:
         desk.refuse_agents("serve")

@@ -9,9 +9,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...acts import open_gate
+from ...acts.askers import logins_of
+from ...agents.claude import Claude
+from ...agents.claude.command import is_claude
+from ...context.targets import remote_of
 from ...errors import Failure, GateError, NotAllowed, Usage
+from ...exchange.syncing import bring_home
+from ...gates.agency import agent_settings
+from ...gates.recording import NEVER
+from ...policy import policy_remote
+from ...policy.project import in_force
+from ...questions.prompts import Circumstances, first_prompt
+from ...setup import SOURCES, equipped, in_job, names_flag
+from ...sharing.branches import head_branch, publish_branch
+from ...sharing.parcel import stand_apart
+from ...store.git import config_digest
+from ...store.remote.fetch import default_branch_of
+from ...store.work import printable
+from ...store.work.aside import is_standing
+from ...store.work.plan import is_signal
+from ...store.work.snapshot import signals_below
+from ...surfaces.forge.accept import vouched_by
+from ...surfaces.forge.hosts import MOST_EVENT, Dispatched, foreign_token, parse_event
+from ...surfaces.forge.hosts.connect import connect
+from ...surfaces.forge.posting import tell_pushed_beside
+from ...surfaces.forge.sweeping import refresh, sweep
 from .. import DONE, FAILURE
 from ..terminal import Screen, gate_argument, read_file, verb
+from ..verbs.resume import ASKED, SETTINGS, wrap_command
 from . import (
     accounts_behind_job,
     agent_command,
@@ -37,9 +63,6 @@ if TYPE_CHECKING:
 
 
 def desk_and_forge(screen: Screen) -> tuple[Desk, Forge]:
-    from ...gates.recording import NEVER
-    from ...surfaces.forge.hosts.connect import connect
-
     desk = screen.desk()
     desk.judged = NEVER  # deadlines pass in sweeps, which first hear what was written before them
     return desk, connect(desk)
@@ -47,17 +70,12 @@ def desk_and_forge(screen: Screen) -> tuple[Desk, Forge]:
 
 def fetch_gates(desk: Desk) -> None:
     """The gates as the remote has them."""
-    from ...context.targets import remote_of
-    from ...exchange.syncing import bring_home
-
     remote = remote_of(desk)
     if remote is not None:
         bring_home(desk, remote)
 
 
 def read_event_file(name: str) -> Event:
-    from ...surfaces.forge.hosts import MOST_EVENT, parse_event
-
     data = read_file(name, "EVENT_FILE", MOST_EVENT)
     if len(data) > MOST_EVENT:
         raise Usage("the event is too large", hint="it is not one of the forge's")
@@ -69,8 +87,6 @@ def act_on(screen: Screen, desk: Desk, forge: Forge, gates: list[str], vouched: 
 
 
 def sweep_now(screen: Screen, desk: Desk, forge: Forge, *, resume: bool) -> int:
-    from ...surfaces.forge.sweeping import sweep
-
     done = sweep(desk, forge)
     tell_swept(screen, done)
     warn_of_token(screen, desk, forge)
@@ -81,8 +97,6 @@ def sweep_now(screen: Screen, desk: Desk, forge: Forge, *, resume: bool) -> int:
 
 
 def warn_of_token(screen: Screen, desk: Desk, forge: Forge) -> None:
-    from ...surfaces.forge.hosts import foreign_token
-
     words = foreign_token(desk, forge)
     if words:
         screen.warn(words)
@@ -130,8 +144,6 @@ def prepare_command(screen: Screen, apart: bool) -> int:
     """
     code = prepare(screen)
     if apart and code == DONE:
-        from ...sharing.parcel import stand_apart
-
         stand_apart(screen.desk())
         screen.say(
             "the remote is a copy on this machine from now on: `git gate github pack` hands over what is made"
@@ -166,9 +178,6 @@ def publish_command(screen: Screen) -> int:
     \b
     git gate github publish
     """
-    from ...acts.askers import logins_of
-    from ...sharing.branches import head_branch, publish_branch
-
     refuse_altered(screen, screen.desk())
     desk, forge = desk_and_forge(screen)
     need_protected(screen, desk)
@@ -189,8 +198,6 @@ def show_pushed(
     code = sweep_now(screen, desk, forge, resume=False)
     if pushed is None or not pushed.moved:
         return code
-    from ...surfaces.forge.posting import tell_pushed_beside
-
     branch, tip = made
     tell_pushed_beside(forge, branch, pushed, tip)
     return code or FAILURE
@@ -213,8 +220,6 @@ def resume_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
     \b
     git gate github resume 7k2f --event "$GITHUB_EVENT_PATH"
     """
-    from ...acts import open_gate
-
     desk, forge = desk_and_forge(screen)
     need_protected(screen, desk)
     fetch_gates(desk)
@@ -227,8 +232,6 @@ def resume_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
 
 def refresh_comment(screen: Screen, desk: Desk, forge: Forge, gate: str) -> None:
     """The agent may take an hour; what its gate's comment asks is answered now."""
-    from ...surfaces.forge.sweeping import refresh
-
     trouble = refresh(desk, forge, gate)
     if trouble:
         screen.warn(trouble)
@@ -236,9 +239,6 @@ def refresh_comment(screen: Screen, desk: Desk, forge: Forge, gate: str) -> None
 
 def vouched_for(desk: Desk, forge: Forge, gate: str, event_file: str | None) -> str:
     """The answer that the job's event is about, where a person sent it whose word counts for it."""
-    from ...surfaces.forge.accept import vouched_by
-    from ...surfaces.forge.hosts import Dispatched
-
     event = read_event_file(event_file) if event_file else None
     if not isinstance(event, Dispatched) or event.gate != gate:
         return ""
@@ -261,10 +261,6 @@ PACKAGE = (
 
 
 def run_first(screen: Screen) -> int:
-    from ...policy.project import in_force
-    from ...setup import in_job
-    from ..verbs.resume import ASKED, SETTINGS, wrap_command
-
     desk = screen.desk()
     need_protected(screen, desk)
     words, job = agent_command(screen), in_job(screen.env)
@@ -298,9 +294,6 @@ def need_program(screen: Screen, program: str) -> None:
 
 def ready(screen: Screen, desk: Desk, words: Sequence[str], project: InForce) -> tuple[str, ...]:
     """The command with what it is given by us. The task is one word, whatever it says: no shell ever reads it."""
-    from ...questions.prompts import Circumstances, first_prompt
-    from ...setup import equipped
-
     unread = held_back(screen, desk, words, project.doubt)
     now = Circumstances(unread=unread, replaced=project.replaced)
     task = first_prompt(screen.env.get("GITGATE_TASK", ""), now)
@@ -309,9 +302,6 @@ def ready(screen: Screen, desk: Desk, words: Sequence[str], project: InForce) ->
 
 def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> tuple[str, ...]:
     """Say what takes no part because of a doubt, and why; the instructions that Claude Code does not load by itself then."""
-    from ...agents.claude.command import is_claude
-    from ...setup import SOURCES, names_flag
-
     if not doubt:
         return ()
     screen.warn(f"what configures the agent is the branch's own: {doubt}")
@@ -321,17 +311,11 @@ def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> t
         screen.warn(f"its command names {SOURCES}, and may load that; the project's servers stay off")
         return ()
     screen.warn("so the project's own settings, hooks and servers take no part")
-    from ...agents.claude import Claude
-
     return tuple(name for name in Claude.unread if (desk.repo.place / name).is_file())
 
 
 def uncommitted(desk: Desk) -> frozenset[str]:
     """Files that are otherwise than the last commit has them, by name; not those that git ignores, nor signal files."""
-    from ...store.work import printable
-    from ...store.work.plan import is_signal
-    from ...store.work.snapshot import signals_below
-
     said = desk.repo.git.out("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
     signals = signals_below(desk.repo, desk.settings.text("signals"))
     paths = (entry[3:] for entry in said.split(b"\0") if entry)
@@ -342,8 +326,6 @@ def lost_nothing(screen: Screen, desk: Desk, written: Sequence[str], before: fro
     """Whether git could commit all that the agent wrote. What it left uncommitted is said either way, unless it asked:
     then `before` is None, and its work went along.
     """
-    from ...store.work.aside import is_standing
-
     left = uncommitted(desk)
     lost = [path for path in written if path in left]
     if lost:
@@ -369,11 +351,6 @@ GITLABS_ROBOT = ("gitlab-ci[bot]", "gitlab-ci[bot]@users.noreply.gitlab.com")
 
 def prepare(screen: Screen) -> int:
     """Settings of this checkout alone, none of them secret: the token stays in the environment of the steps that need it."""
-    from ...gates.agency import agent_settings
-    from ...setup import in_job
-    from ...sharing.branches import head_branch
-    from ...store.git import config_digest
-
     desk = screen.desk()
     desk.refuse_agents("github prepare")
     if not (in_job(screen.env) or desk.settings.in_ci):
@@ -417,8 +394,6 @@ def prepare(screen: Screen) -> int:
 
 def requesters(screen: Screen) -> tuple[str, ...]:
     """For whom this job asks; on a schedule for no person, whatever name its commits have."""
-    from ...setup import in_job
-
     name, email = GITLABS_ROBOT if screen.env.get("GITLAB_CI") else ROBOT
     nobody = (f"{name} <{email}>",)
     return (accounts_behind_job(screen) or nobody) if in_job(screen.env) else ()
@@ -432,8 +407,6 @@ def default_branch(screen: Screen, desk: Desk) -> str:
         named = after if heads and not before else ""
     if named or desk.settings.text("protectedBranch"):
         return printable_name(named)
-    from ...policy import policy_remote
-
     remote = policy_remote(desk)
     if remote is None or desk.refs.get(f"refs/remotes/{remote}/HEAD") is not None:
         return ""
@@ -448,8 +421,6 @@ def named_by_event(screen: Screen) -> object:
 
 
 def named_by_server(desk: Desk, remote: str) -> object:
-    from ...store.remote.fetch import default_branch_of
-
     try:
         return default_branch_of(desk.repo, remote, timeout=desk.network_timeout)
     except GateError:

@@ -17,8 +17,13 @@ import click
 
 from ... import config
 from ...config import FALSE, TRUE
+from ...context import has_asked, open_desk
+from ...context.targets import remote_of, summaries
 from ...document import dataclass, field, replace
 from ...errors import Failure, GateError, Usage
+from ...record import by_pressure
+from ...store import private_folder
+from ...text import hang, neutral, one_line, parse_duration, wrap
 
 if TYPE_CHECKING:
     from threading import Timer
@@ -91,8 +96,6 @@ class Screen:
         meanwhile: Callable[[], object] | None = None,
     ) -> Desk:
         """`meanwhile`: what takes a moment itself is loaded while git says where we are."""
-        from ...context import open_desk
-
         if self.directory and not self.start.is_dir():
             raise Failure(
                 f"{self.directory} is not a directory",
@@ -134,8 +137,6 @@ class Screen:
             self.warn(words)
 
     def warn(self, words: str) -> None:
-        from ...text import neutral
-
         self.pulse.stop()
         click.echo(neutral(as_installed(words)), err=True)
 
@@ -143,8 +144,6 @@ class Screen:
         """Talk that a person reads at a prompt: broken between words, where a terminal would break within one. A line goes on
         `deeper` below its beginning.
         """
-        from ...text import hang, wrap
-
         cells = self.width if sys.stderr.isatty() else WIDEST
         self.warn(hang(words, cells, deeper=" " * deeper) if deeper else wrap(words, cells))
 
@@ -152,14 +151,8 @@ class Screen:
         """Say once, in a clone where somebody has asked, that `git gate init` lets it resume agents. Where people only answer,
         the server or the asker's own machine goes on.
         """
-        if self.quiet or desk.settings.flag("initialised"):
+        if self.quiet or desk.settings.flag("initialised") or not has_asked(desk):
             return
-        from ...context.machine import has_asked
-        from ...store import private_folder
-
-        if not has_asked(desk):
-            return
-
         told = desk.repo.state_dir / "told-of-init"
         try:
             private_folder(told.parent)
@@ -374,7 +367,6 @@ def is_file(name: str) -> bool:
 def tell_of_rules(screen: Screen, desk: Desk, lead: str = "") -> None:
     """Which rules on an agent's calls count here, from which commit, and which do not yet; nothing where there are none."""
     from ...policy.rulebook import load_standing, standing_words
-    from ...text import neutral
 
     for words in standing_words(load_standing(desk)):
         screen.say(f"{lead}{neutral(words)}")
@@ -429,8 +421,6 @@ def text_of_file(argument: str, what: str) -> str:
 
 def read_duration(text: str, flag: str, usual: str) -> int:
     """Seconds; an error names the flag, and what is usual there."""
-    from ...text import parse_duration
-
     try:
         return parse_duration(text)
     except Usage as wrong:
@@ -456,10 +446,7 @@ def complete_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     """Shell completion of gate ids, each with its title: those that need a person first."""
     from click.shell_completion import CompletionItem
 
-    from ...context.targets import summaries
     from ...gates import NEEDS_A_PERSON, runs_here
-    from ...record import by_pressure
-    from ...text import one_line
 
     screen = Screen(directory=ctx.parent.params.get("directory") if ctx.parent else None, quiet=True)
     try:
@@ -626,6 +613,4 @@ def sharing(desk: Desk) -> str:
 def where(desk: Desk, published: Published) -> str:
     if published.pushed:
         return f"pushed to {published.remote}"
-    from ...context.targets import remote_of
-
     return SAVED if published.remote or remote_of(desk) else "saved here"

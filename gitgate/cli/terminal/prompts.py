@@ -10,14 +10,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from ...acts import open_gate
+from ...acts.answering import Manner, respond
+from ...context.targets import remote_of
 from ...document import dataclass, field, replace
 from ...errors import BadAnswer, Conflict, GateError
+from ...gates.agency import is_protected
+from ...gates.work import diff_of
 from ...model import AWAITING
 from ...model.gate import Gate, Question, Value
 from ...questions import Given, forms
 from ...questions.answers import read_answer, read_mapping
 from ...questions.types import expected, field_kind, type_of
+from ...render.letter import opening, question_part
 from ...store import private_folder
+from ...store.git.programs import edit_file
+from ...text import ago, clip, neutral, one_line, wrap
 from .. import FAILURE
 from . import (
     NotYet,
@@ -149,8 +157,6 @@ def ask_field(
 ) -> tuple[object] | None:
     """The field's value, wrapped so that null is one too; None when it was left out."""
     schema, name, detail = field
-    from ...text import one_line
-
     words = field_kind(detail)
     while True:
         text = read_word(f"{one_line(name)} ({words}{'' if needed else ', optional'}): ")
@@ -174,8 +180,6 @@ def is_told(detail: object) -> bool:
 
 
 def quoted_line(text: str) -> str:
-    from ...text import one_line
-
     return f'"{one_line(text, 40)}"'
 
 
@@ -225,17 +229,12 @@ def ask_questions(
 
 
 def show_letter(screen: Screen, desk: Desk, gate: Gate) -> None:
-    from ...gates.work import diff_of
-    from ...render.letter import opening
-
     cells = screen.letter_width
     stat = diff_of(desk, gate, stat=True, cells=cells - 3) if gate.opened.work.changed else ""
     aside(screen, opening(gate, desk.clock(), cells, stat=stat, color=screen.colored))
 
 
 def present(screen: Screen, question: Question, *, several: bool) -> None:
-    from ...render.letter import question_part
-
     aside(screen, "\n" + question_part(question, screen.letter_width, several=several, numbered=True))
 
 
@@ -304,8 +303,6 @@ CELLS = 78
 
 def write_answer(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
     """What the person wrote, once it fits. One that does not is offered again, with its text and the reason."""
-    from ...store.git.programs import edit_file
-
     path = draft_path(desk, gate)
     wrong, text = "", kept(path, gate, given)
     while True:
@@ -371,9 +368,6 @@ def document(gate: Gate, text: str, wrong: str) -> str:
 
 def comments(gate: Gate, wrong: str) -> str:
     """The question above the line."""
-    from ...render.letter import question_part
-    from ...text import neutral, one_line, wrap
-
     questions = gate.opened.questions
     parts = [f"NOT RECORDED: {neutral(wrong)}"] if wrong else []
     parts.append(f"{gate.id}: {one_line(gate.opened.title)}")
@@ -489,8 +483,6 @@ class AgentLine(Pulse):
             return
         from shutil import get_terminal_size
 
-        from ...text import clip
-
         frames = FRAMES if (sys.stderr.encoding or "").lower().startswith("utf") else PLAIN_FRAMES
         frame, self.turns = frames[self.turns % len(frames)], self.turns + 1
         self.write(f"{CLEARED}{clip(f'{frame} {words}', get_terminal_size((80, 24)).columns - 1)}\r")
@@ -498,8 +490,6 @@ class AgentLine(Pulse):
 
     def words(self) -> str:
         """Each agent that works, since when, and in which step; nothing where a function works as well."""
-        from ...text import ago, one_line
-
         found = []
         for engine in list(self.engines):
             for step, (agent, since) in list(engine.at_work.items()):
@@ -544,9 +534,6 @@ def end_fork(screen: Screen) -> NoReturn:
 
 def tell_where(screen: Screen, desk: Desk, commit: str, flow: str) -> None:
     """Where a server could go on with the run, and will not: its code, with whatever is changed here, is not protected."""
-    from ...context.targets import remote_of
-    from ...gates.agency import is_protected
-
     if remote_of(desk) is not None and not is_protected(desk, commit):
         screen.say(
             "this code is not on the protected branch, as it is here: answers go on with the run here alone"
@@ -571,9 +558,6 @@ def may_ask(screen: Screen, desk: Desk) -> bool:
 
 def offer(screen: Screen, desk: Desk, gate_id: str) -> bool:
     """Ask what a run waits for, as `git gate respond` asks it. Whether it is decided, by whomever."""
-    from ...acts import open_gate
-    from ...acts.answering import Manner, respond
-
     gate = open_gate(desk, gate_id)
     if gate.state != AWAITING:
         screen.say(f"gate {gate.id} is {gate.state} already")

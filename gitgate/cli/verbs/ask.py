@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...acts.asking import AskWishes, ask, read_attachment
+from ...document import codec, replace
 from ...errors import BadDocument, Usage
+from ...gates.agency import SECTION, untold_start
 from ...model import AT_DEADLINE, SESSION_FIELDS, SESSION_OUTCOMES
+from ...questions import drafts
+from ...questions.drafts import parse_json
 from ...questions.file import ASKED, GateField
 from ...questions.types import TYPES, type_name
 from ..terminal import (
@@ -159,8 +164,6 @@ def talk_from_flags(flags: Mapping[str, Any]) -> Talk | None:
     used = given(flags)
     if not used and flags["type_"] is None:
         return None
-    from ...questions import drafts
-
     said = {SESSION_FIELDS[name]: value for name, value in used.items()}
     drafts.refuse_elsewhere(flags["type_"], said, flag_of)
     options, schema = bool(flags["option"] or flags["options"]), bool(flags["schema"])
@@ -177,8 +180,6 @@ def talk_from_flags(flags: Mapping[str, Any]) -> Talk | None:
 
 
 def context_of(argument: str) -> object:
-    from ...questions.drafts import parse_json
-
     name = "standard input" if argument == "-" else argument.removeprefix("@")
     shown = name if argument == "-" or argument.startswith("@") else "--session-context"
     return parse_json(read_text(argument, "--session-context"), shown)
@@ -250,8 +251,6 @@ def ask_command(screen: Screen, **flags: Any) -> int:
     refuse_dash(flags["prompt"], "git gate ask")
     draft = draft_of(flags)
     desk = screen.desk(meanwhile=load_acts)
-    from ...acts.asking import AskWishes, ask
-
     waits = flags["wait"] or flags["wait_for"] is not None
     check_together(flags)
     wishes = AskWishes(
@@ -321,9 +320,6 @@ def check_together(flags: Mapping[str, Any]) -> None:
 
 def draft_of(flags: Mapping[str, Any]) -> Draft:
     """The question as the flags say it, on top of a file if there is one."""
-    from ...document import replace
-    from ...questions import drafts
-
     draft = draft_from_file(flags) if flags["file"] else drafts.Draft((question_from_flags(flags),))
     changes: dict[str, Any] = {row.name: typed_after(row, flags[row.name]) for row in ASKED}
     if changes["timeout"] == 0:
@@ -332,9 +328,6 @@ def draft_of(flags: Mapping[str, Any]) -> Draft:
 
 
 def draft_from_file(flags: Mapping[str, Any]) -> Draft:
-    from ...document import codec
-    from ...questions import drafts
-
     own = ("option", "options", "default", "schema", "no_other")
     beside = [f"--{name.replace('_', '-')}" for name in own if flags[name]]
     beside += ["--type"] if flags["type_"] else []
@@ -358,8 +351,6 @@ def draft_from_file(flags: Mapping[str, Any]) -> Draft:
 
 
 def question_from_flags(flags: Mapping[str, Any]) -> Any:
-    from ...questions import drafts
-
     if flags["prompt"] is None:
         raise Usage("what is the question?", hint='git gate ask "Which database?" -o Postgres -o SQLite')
     options = [drafts.option(text) for text in flags["option"]]
@@ -377,8 +368,6 @@ def question_from_flags(flags: Mapping[str, Any]) -> Any:
 
 
 def named_options(listed: str | None) -> tuple[Any, ...]:
-    from ...questions import drafts
-
     found = drafts.option_list(listed or "")
     if listed is not None and not found:
         raise Usage(f"--options names none: {listed!r}", hint="git gate ask PROMPT --options A,B,C")
@@ -386,7 +375,6 @@ def named_options(listed: str | None) -> tuple[Any, ...]:
 
 
 def read_schema(name: str) -> Mapping[str, object]:
-    from ...document import codec
     from ...questions import forms
 
     plain = codec.parse_document(read_file(name, "--schema"), name).plain()
@@ -412,8 +400,6 @@ def as_typed(path: str, desk: Desk, start: Path) -> str:
 
 def attachments_of(listed: Sequence[tuple[str, str]], desk: Desk) -> dict[str, bytes]:
     """Each file by its name, from a path and the place that named it."""
-    from ...acts.asking import read_attachment
-
     root = desk.repo.place
     found: dict[str, bytes] = {}
     for path, named_by in listed:
@@ -462,8 +448,6 @@ def tell_asked(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None
 
 def tell_taken(screen: Screen, desk: Desk, draft: Draft) -> None:
     """Whose session it was taken for, where nothing here says how that program is started, or nothing but a name says whose it is."""
-    from ...gates.agency import SECTION, untold_start
-
     program, name = untold_start(desk, draft.agent, draft.session)
     if not name:
         return

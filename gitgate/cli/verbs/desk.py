@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...agents import without_caller
+from ...context import open_desk
 from ...context.machine import (
     Attentive,
     begin_listening,
@@ -24,16 +26,25 @@ from ...context.machine import (
 )
 from ...document import replace
 from ...errors import Conflict, Failure, GateError, NotAllowed, Usage
+from ...store.git.programs import lend_terminal, open_folder
+from ...surfaces.desk import known_places, run_gate_command
+from ...surfaces.desk.screens import DeskApp
+from ...surfaces.desk.services import DeskWorld
+from ...surfaces.desk.widgets import read_keys
 from ...surfaces.listen import DIALOGS, Dialog, TerminalPrompt, show_window, usable_dialogs
+from ...surfaces.listen.listening import QuestionListener, hearing, open_listened_repository
+from ...surfaces.notify.sending import tell_of, telling
+from ...text import counted, neutral, one_line
 from .. import CLOSED, DONE, SAID_NO
 from ..process import stop_on_signal
 from ..terminal import Screen, json_line, read_word, verb, wants_color
+from ..terminal.prompts import LeaveAll, NextGate, StopGate, ask_offered
+from .respond import delivery, recording_words, what_next
 from .resume import known
 
 if TYPE_CHECKING:
     from ...config import Settings
     from ...surfaces.desk import CommandResult, GateCommand
-    from ...surfaces.desk.services import DeskWorld
     from ...surfaces.listen.listening import ListenedRepository
 
 # `git gate desk`: gates, runs and agents of all repositories on one terminal.
@@ -68,8 +79,6 @@ def open_it(screen: Screen) -> int:
     except ImportError:
         raise Failure("the desk is drawn by Textual, which is not installed", hint=INSTALL) from None
     del textual
-    from ...surfaces.desk.screens import DeskApp
-
     world = world_of(screen)
     app = DeskApp(world)
     try:
@@ -81,8 +90,6 @@ def open_it(screen: Screen) -> int:
 
 def sent(screen: Screen, world: DeskWorld, command: GateCommand) -> CommandResult:
     """What was decided and could still have been taken back: whoever left has decided."""
-    from ...surfaces.desk import run_gate_command
-
     with suppress(OSError):  # the terminal may be gone
         screen.say(f"sending: {command.shown(there=command.place != world.here)}")
     result = run_gate_command(command, world.env)
@@ -93,13 +100,6 @@ def sent(screen: Screen, world: DeskWorld, command: GateCommand) -> CommandResul
 
 def world_of(screen: Screen) -> DeskWorld:
     """What the desk works with; outside of any repository the first known one says what is set."""
-    from ...agents import without_caller
-    from ...store.git.programs import lend_terminal
-    from ...surfaces.desk import known_places
-    from ...surfaces.desk.services import DeskWorld
-    from ...surfaces.desk.widgets import read_keys
-    from ...surfaces.notify.sending import tell_of
-
     here, settings = current_repository(screen)
     places = known_places(screen.env, here)
     if not places:
@@ -145,8 +145,6 @@ def current_repository(screen: Screen) -> tuple[Path | None, Settings | None]:
 
 
 def screen_at(screen: Screen, place: Path) -> Settings:
-    from ...context import open_desk
-
     desk = open_desk(place, screen.env)
     try:
         desk.refuse_agents("desk")
@@ -176,8 +174,6 @@ def pause() -> None:
 
 
 def editing(command: str, env: dict[str, str]) -> Callable[[Path], str]:
-    from ...store.git.programs import open_folder
-
     def edit(folder: Path) -> str:
         if not command:
             return "no editor is set: git config --global gitgate.editor 'code'"
@@ -220,10 +216,6 @@ def listen_command(
     git gate listen ../api ../web
     git gate listen --everywhere --dialog zenity
     """
-    from ...surfaces.listen.listening import QuestionListener, hearing
-    from ...surfaces.notify.sending import telling
-    from .respond import delivery, recording_words, what_next
-
     places = known(screen, directories, everywhere=everywhere)
     repositories = open_listened_repositories(screen, places)
     shows = dialogs_of(screen, dialog)
@@ -250,8 +242,6 @@ def listen_command(
 
 def open_listened_repositories(screen: Screen, places: Sequence[Path]) -> list[ListenedRepository]:
     """Of several, those that can be listened in: what is wrong with another is said, and is no reason to miss the rest."""
-    from ...surfaces.listen.listening import open_listened_repository
-
     repositories, wrong = [], []
     for place in places:
         try:
@@ -299,8 +289,6 @@ def terminal_env() -> Mapping[str, str]:
 
 def tell(screen: Screen, event: str, words: str, fields: Mapping[str, object]) -> None:
     """News are what this verb gives: on standard output, a line each."""
-    from ...text import neutral
-
     if screen.as_json:
         click.echo(json_line("listen", {"event": event, **fields}))
     elif not screen.quiet or event in ("trouble", "refused", "late"):
@@ -356,8 +344,6 @@ def presence(
 
 
 def there_words(other: Attentive | None) -> str:
-    from ...text import one_line
-
     if other is None:
         return "somebody begins to listen here at this very moment"
     who = one_line(other.by.partition(" <")[0], 60)
@@ -403,9 +389,6 @@ OFFER = (
 
 def ask_here(screen: Screen, args: tuple[str, ...]) -> int:
     """The question on this terminal, as `git gate respond` asks it; what was said goes to whoever started us."""
-    from ...text import counted
-    from ..terminal.prompts import LeaveAll, NextGate, StopGate, ask_offered
-
     gate_id, tip, others = args
     desk = screen.desk()
     gate = desk.records.load(gate_id, tip)

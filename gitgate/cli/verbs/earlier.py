@@ -11,17 +11,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...acts.alternatives import compare_gates, fork_gate
+from ...acts.sessions import session_facts
+from ...audit.bundle import LEFT_OUT, ExportWishes, check_narrowed, export_gates
+from ...audit.earlier import SearchTerms, origins, passages, read_asked, read_needles, search
+from ...context.targets import never_synced
 from ...errors import GateError, Usage
+from ...gates.history import statistics
+from ...model import UNSIGNED, answerer_words
+from ...policy.ruling import marks
+from ...questions.answers import printed
+from ...record import Summary
+from ...render import STATE_CELLS, STATE_COLORS, age, paint, shapes
+from ...render.shapes import signature_shape
 from ...text import ago, clip, counted, neutral, one_line, parse_since, width, wrap
 from .. import DONE
 from ..terminal import Screen, complete_ids, tell_trouble, verb, where
+from .lists import type_of, whole_gates
 from .respond import answer_flags, answer_one, given_in_flags, nameless, tell_answered
 
 if TYPE_CHECKING:
     from ...acts.alternatives import Comparison, GateOutcome
     from ...acts.asking import Asked
     from ...audit.bundle import Exported
-    from ...audit.earlier import FoundDecision, Origin, SearchTerms
+    from ...audit.earlier import FoundDecision, Origin
     from ...context import Desk
     from ...gates.history import Figures, Statistics
     from ...model import SignatureMark
@@ -45,8 +58,6 @@ def why_command(screen: Screen, file: str, rev: str | None) -> None:
     git gate why src/db.py:40,60 --json
     git gate why --rev v1.2 src/db.py
     """
-    from ...audit.earlier import origins, read_asked
-
     desk = screen.desk()
     screen.progress("reading whose lines these are")
     asked = read_asked(desk, screen.start, file, rev)
@@ -63,8 +74,6 @@ def why_command(screen: Screen, file: str, rev: str | None) -> None:
 
 
 def origin_shape(one: Origin) -> dict[str, object]:
-    from ...render.shapes import signature_shape
-
     shape = {"from": one.first, "to": one.last, **vars(one)}
     shape["signature"] = signature_shape(one.signature) if one.signature is not None else None
     return {name: value for name, value in shape.items() if name not in ("first", "last")}
@@ -90,8 +99,6 @@ def span_words(one: Origin) -> str:
 
 
 def decided_words(one: Origin, now: float) -> str:
-    from ...render import age
-
     if one.answer is None:
         return "nobody answered"
     return f"→ {one_line(one.answer, 200)} · {by_words(one.by, one.signature, confirmed=one.confirmed)}, {age(one.at or '', now)} ago"
@@ -99,8 +106,6 @@ def decided_words(one: Origin, now: float) -> str:
 
 def by_words(by: str | None, mark: SignatureMark | None, *, confirmed: bool) -> str:
     """Whose answer it is, and what their signature is worth, as a gate's own page says it."""
-    from ...model import answerer_words
-
     worth = f" ({one_line(mark.words)})" if by and mark is not None else ""
     who = f"{one_line(answerer_words(by or ''))}{worth}"
     return who if confirmed or not by else f"nobody confirmed it; recorded for {who}"
@@ -155,9 +160,6 @@ def search_command(screen: Screen, words: tuple[str, ...], **flags: Any) -> None
     git gate search deploy --by ada --since 90d
     git gate search migrat --type approval --limit 5 --json
     """
-    from ...audit.earlier import SearchTerms, read_needles, search
-    from .lists import type_of
-
     read_needles(words)
     kind = type_of(flags["type_"], f"git gate search {words[0]}")
     desk = screen.desk()
@@ -170,8 +172,6 @@ def search_command(screen: Screen, words: tuple[str, ...], **flags: Any) -> None
             "search", {"words": list(words), "count": count, "gates": found_shapes(screen, desk, found)}, ""
         )
     elif found:
-        from ...policy.ruling import marks
-
         signed = marks(desk, [one.gate for one in found])
         screen.page(
             "\n".join(line for one in found for line in found_lines(screen, desk, one, wanted, signed))
@@ -181,9 +181,6 @@ def search_command(screen: Screen, words: tuple[str, ...], **flags: Any) -> None
 
 def found_shapes(screen: Screen, desk: Desk, found: Sequence[FoundDecision]) -> list[dict[str, object]]:
     """As a list has them, and where the words are."""
-    from ...record import Summary
-    from .lists import whole_gates
-
     summaries = [Summary(one.gate.id, one.gate.tip, state=one.gate.state) for one in found]
     shapes = whole_gates(screen, desk, summaries)
     return [{**shape, "matched": list(one.matched)} for shape, one in zip(shapes, found, strict=True)]
@@ -197,11 +194,6 @@ def found_lines(
     signed: Mapping[str, SignatureMark],
 ) -> Iterator[str]:
     """The question, what was decided, and the lines where the words stand besides."""
-    from ...audit.earlier import passages
-    from ...model import UNSIGNED
-    from ...questions.answers import printed
-    from ...render import STATE_CELLS, STATE_COLORS, age, paint
-
     gate, opened = one.gate, one.gate.opened
     head = f"{gate.id[:6]}  {age(opened.asked.at, desk.clock()):>4}  "
     state = paint(f"{gate.state:<{STATE_CELLS}}", STATE_COLORS.get(gate.state, ""), on=screen.colored)
@@ -270,8 +262,6 @@ def stats_command(screen: Screen, since: str | None, by: str | None, form: str) 
     git gate stats --since 2030-01-31 --by person --json
     git gate stats --format openmetrics
     """
-    from ...gates.history import statistics
-
     desk = screen.desk()
     screen.as_json = screen.as_json or form == "json"
     screen.progress("reading what was asked and answered")
@@ -404,8 +394,6 @@ def compare_command(screen: Screen, one_id: str, other_id: str, patch: bool) -> 
     git gate compare 7k2f c3ab
     git gate compare 7k2f c3ab --patch
     """
-    from ...acts.alternatives import compare_gates
-
     desk = screen.desk()
     color = screen.colored and not screen.as_json
     found = compare_gates(desk, one_id, other_id, patch=patch, cells=min(screen.width, 80), color=color)
@@ -431,8 +419,6 @@ def comparison_shape(found: Comparison, *, patch: bool) -> dict[str, object]:
 
 
 def outcome_shape(one: GateOutcome) -> dict[str, object]:
-    from ...render.shapes import signature_shape
-
     gate, said = one.gate, one.gate.answer.answer if one.gate.answer is not None else None
     return {
         "id": gate.id,
@@ -508,8 +494,6 @@ def comparison_rows(found: Comparison, now: float) -> Iterator[tuple[str, str, s
 
 
 def answered_words(one: GateOutcome, now: float) -> str:
-    from ...render import age
-
     if one.gate.answer is None:
         return "nobody"
     said = one.gate.answer.answer
@@ -549,8 +533,6 @@ def fork_command(screen: Screen, gate_id: str, answer: str | None, **flags: Any)
     git gate fork 7k2f
     git gate fork 7k2f Postgres --note "what if?"
     """
-    from ...acts.alternatives import fork_gate
-
     flags |= {"message": None, "edit": False, "amend": False, "seen": None, "via": "cli"}
     try:
         given = given_in_flags(answer, flags)
@@ -575,9 +557,6 @@ def fork_command(screen: Screen, gate_id: str, answer: str | None, **flags: Any)
 
 
 def tell_forked(screen: Screen, desk: Desk, asked: Asked) -> None:
-    from ...acts.sessions import session_facts
-    from ...render import shapes
-
     gate, published = asked.gate, asked.published
     if screen.as_json:
         facts = session_facts(desk, [gate])[gate.id]
@@ -615,8 +594,6 @@ def export_command(
     git gate export --since 90d -o audit.tar.gz
     git gate export 7k2f -o 7k2f.tar.gz --json
     """
-    from ...audit.bundle import ExportWishes, check_narrowed, export_gates
-
     check_narrowed(gate_ids, since)
     if output == "-":
         raise Usage("- is no file's name here", hint="git gate export -o FILE")
@@ -636,9 +613,6 @@ def exported_shape(done: Exported, name: str | None) -> dict[str, object]:
 
 def exported_words(desk: Desk, done: Exported) -> Iterator[str]:
     """How much it is, what does not hold, what is not in it, and how it is checked."""
-    from ...audit.bundle import LEFT_OUT
-    from ...context.targets import never_synced
-
     remote = never_synced(desk)
     if remote is not None:
         yield f"this clone has never synced with {remote}, and knows its own gates alone: git gate sync"

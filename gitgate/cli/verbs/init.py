@@ -13,12 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...acts import find_gate
+from ...audit import explain_gate, plain_terms, rules_of
+from ...context.targets import remote_of
 from ...document import replace
 from ...errors import GateError, Usage
-from ...questions.calls import Fate
+from ...exchange.syncing import bring_home
+from ...gates.agency import hooks_folder
+from ...policy import load_book, protected_refs
+from ...policy.rulebook import load_standing
+from ...policy.ruling import cautions
+from ...questions.calls import Fate, call_in_words
 from ...render import paint
 from ...setup import parts
+from ...setup.checkup import WRONG, examine, rehearse
+from ...setup.demo import demo_steps, find_claude, play_claude
 from ...setup.parts import ERASE, NAMES, PARTS
+from ...setup.workflows import offered
+from ...surfaces.agent_hooks.tools import HookEvent, foretell
+from ...surfaces.forge.checkup import examine_github
+from ...surfaces.notify.outbox import examine_addresses
+from ...text import counted, format_duration, hang, neutral, one_line
 from .. import DONE, FAILURE, NOT_ALLOWED, WAITING
 from ..terminal import Screen, as_installed, complete_ids, explain_alone, read_word, tell_of_rules, verb
 
@@ -130,12 +145,10 @@ def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:
             "--package and --package-index say what the jobs of --github install",
             hint="git gate init --github --package …",
         )
-    if flags["github"] and not (said or flags["remove"]) and screen.interactive:
-        from ...setup.workflows import offered
-
-        if usual := offered(screen.desk()):
-            word = read_word(f"What pip installs in the jobs (Enter for {usual}): ").strip()
-            return {"package": word} if word else {}
+    asks = flags["github"] and not (said or flags["remove"]) and screen.interactive
+    if asks and (usual := offered(screen.desk())):
+        word = read_word(f"What pip installs in the jobs (Enter for {usual}): ").strip()
+        return {"package": word} if word else {}
     return said
 
 
@@ -164,8 +177,6 @@ def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool, purge:
 
 def tell_of_gates(screen: Screen, desk: Desk) -> None:
     """What a purge leaves, and how a person erases that as well."""
-    from ...context.targets import remote_of
-
     count = len(desk.refs.under("refs/hitl/"))
     if not count:
         screen.say("nothing of git gate is left here")
@@ -179,8 +190,6 @@ def tell_of_gates(screen: Screen, desk: Desk) -> None:
 
 
 def tell_of_hooks(screen: Screen, desk: Desk) -> None:
-    from ...gates.agency import hooks_folder
-
     if hooks_folder(desk.repo) is None:
         screen.warn(
             "core.hooksPath leads out of this repository, so no hook was put there; call these from its hooks:\n"
@@ -190,10 +199,6 @@ def tell_of_hooks(screen: Screen, desk: Desk) -> None:
 
 def first_sync(screen: Screen) -> None:
     """What waits already; a network that is down is no reason to fail."""
-    from ...context.targets import remote_of
-    from ...exchange.syncing import bring_home
-    from ...text import counted
-
     desk = screen.desk()
     remote = remote_of(desk)
     if remote is None:
@@ -233,17 +238,10 @@ def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
     """
     from dataclasses import asdict
 
-    from ...setup.checkup import WRONG, examine
-    from ...surfaces.forge.checkup import examine_github
-    from ...surfaces.notify.outbox import examine_addresses
-    from ...text import hang, one_line
-
     desk = screen.desk()
     desk.settings = screen.settings = desk.settings.forgiving()
     found = [*examine(desk), *examine_github(desk, online=online), *examine_addresses(desk)]
     if claude:
-        from ...setup.checkup import rehearse
-
         screen.progress("Claude Code is tried out, which takes some seconds")
         found.extend(rehearse(desk))
     found = [replace(one, mend=as_installed(one.mend)) for one in found]
@@ -319,11 +317,7 @@ def demo_command(screen: Screen, keep: bool, claude: bool) -> None:
 def player(screen: Screen, claude: bool) -> Callable[[Path, Mapping[str, str]], Iterator[DemoStep]]:
     """Whose demonstration it is; a program that is missing is told of before anything is made."""
     if not claude:
-        from ...setup.demo import demo_steps
-
         return demo_steps
-    from ...setup.demo import find_claude, play_claude
-
     find_claude(screen.env)
     return play_claude
 
@@ -356,25 +350,16 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
     git gate policy check
     git gate policy check 7k2f --who bob@example.org
     """
-    from ...policy import load_book
-
     desk = screen.desk()
     book = load_book(desk)
     if gate_id is None:
         tell_rules(screen, desk, book)
         return DONE
-    from ...acts import find_gate
-
     return explain_one(screen, desk, book, find_gate(desk, gate_id).gate, who)
 
 
 def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
     """Every rule in its order, as it was read."""
-    from ...audit import plain_terms, rules_of
-    from ...policy.rulebook import load_standing
-    from ...policy.ruling import cautions
-    from ...text import neutral
-
     found = rules_of(book)
     shape = [{"source": source, "rules": [plain_terms(term) for term in terms]} for source, terms in found]
     lines = []
@@ -397,8 +382,6 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
         screen.say(f"note: {neutral(caution)}")
     tell_of_rules(screen, desk, "note: ")
     if not found:
-        from ...policy import protected_refs
-
         where = ", ".join(dict.fromkeys(protected_refs(desk)))
         screen.say(
             f"there is no policy: whoever can push may answer. It would be read from .gitgate.yml on {where}"
@@ -431,11 +414,6 @@ def try_command(screen: Screen, words: tuple[str, ...], tool: str | None, path: 
     """
     if not words and path is None and tool is None:
         raise Usage("which call?", hint="git gate policy try 'terraform apply'")
-    from ...policy.rulebook import load_standing
-    from ...questions.calls import call_in_words
-    from ...surfaces.agent_hooks.tools import HookEvent, foretell
-    from ...text import neutral
-
     name, given = call_in_words(tool, words, path)
     event = HookEvent("", screen.start, name, given, env=screen.env)
     desk = screen.desk()
@@ -466,9 +444,6 @@ def fate_words(ruling: CallRuling) -> str:
 
 def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str | None) -> int:
     """One gate and one person: the ruling, the rules that decide, and what the work touches."""
-    from ...audit import explain_gate
-    from ...text import neutral
-
     said = explain_gate(desk, book, gate, given)
     fields = {
         "gate": gate.id,
@@ -503,8 +478,6 @@ def touches(paths: tuple[str, ...] | None) -> str:
 
 def terms_line(term: RuleTerms) -> str:
     """A rule's terms in a line."""
-    from ...text import format_duration
-
     said = [
         "anyone" if term.who is None else ", ".join(person.name for person in term.who),
         f"{term.quorum} who agree" if term.quorum > 1 else "",

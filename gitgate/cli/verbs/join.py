@@ -9,19 +9,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...acts import answering, find_anywhere, open_gate
+from ...acts.answering import Manner, check_open, respond, stop
+from ...acts.needs import publish_sessions
+from ...agents.process import Limit, foreground
+from ...context import open_desk
 from ...errors import AmbiguousGate, BadAnswer, Failure, GateError, UnknownGate, Usage
+from ...exchange.syncing import news, publish
+from ...gates import Filter, agency, list_gates
+from ...gates.recording import act
+from ...gates.work import diff_of
+from ...model.gate import Conversation
+from ...policy import permit
 from ...questions import Given
 from ...questions.answers import value_words
+from ...questions.forms import check_schema
 from ...questions.types import type_of
+from ...resumption import joining, meeting
+from ...resumption.joining import saving, who_spoke
+from ...store.git.programs import open_folder
 from ...text import one_line
 from .. import CLOSED, WAITING
 from ..terminal import Screen, complete_ids, forget_typed, read_duration, read_word, tell_trouble, verb, where
 from ..terminal.prompts import CANCEL, Cancelled, ask_in_terminal, present, show_letter
+from .respond import delivery, tell_answered
 
 if TYPE_CHECKING:
-    from ...agents.process import LeftProgram, Limit
+    from ...agents.process import LeftProgram
     from ...context import Desk
-    from ...model.gate import Conversation, Gate
+    from ...model.gate import Gate
     from ...questions.signals import Understood
     from ...resumption.joining import JoinedConversation
     from ...resumption.meeting import ChosenConversation, HeardProposal
@@ -49,13 +65,6 @@ class EndedSession:
 
 def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flags: dict[str, Any]) -> int:
     """The gate still waits, unless somebody else decided meanwhile: the answer, an end without one, or not yet."""
-    from ...acts import answering, open_gate
-    from ...acts.answering import check_open
-    from ...acts.needs import publish_sessions
-    from ...exchange.syncing import news
-    from ...gates.recording import act
-    from ...resumption import joining, meeting
-
     desk = screen.desk()
     screen.say(news(desk))
     try:
@@ -89,8 +98,6 @@ def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flag
 
 
 def understood(screen: Screen, desk: Desk, talk: JoinedConversation, ended: EndedSession) -> HeardProposal:
-    from ...resumption import meeting
-
     try:
         return meeting.understand(desk, talk, ended.since)
     except BadAnswer as unfit:
@@ -108,10 +115,6 @@ def unasked(
     flags: dict[str, Any],
 ) -> int:
     """With --yes nobody looks: what the session says is kept as a proposal, unless the policy wants no more than that."""
-    from ...acts import answering
-    from ...policy import permit
-    from ...resumption import meeting
-
     said = heard.said
     if said is None:
         screen.say("the session proposed no outcome")
@@ -217,11 +220,6 @@ def record_conversation(
     flags: dict[str, Any],
     held: Conversation,
 ) -> int:
-    from ...acts.answering import Manner, respond
-    from ...exchange.syncing import publish
-    from ...resumption import joining
-    from .respond import delivery, tell_answered
-
     deliver = joining.go_on_from(talk, delivery(desk, flags).get("deliver", publish))
     manner = Manner(
         note=flags["note"],
@@ -248,9 +246,6 @@ def end(
     flags: dict[str, Any],
 ) -> int:
     """The gate is over without an answer; the agent does not go on."""
-    from ...acts.answering import stop
-    from ...resumption import joining
-
     published = stop(desk, gate, reason, push=flags["push"], session=held)
     tell_trouble(screen, published)
     screen.say(joining.put_away(desk, talk).partition(";")[0])
@@ -260,8 +255,6 @@ def end(
 
 
 def leave(screen: Screen, desk: Desk, talk: JoinedConversation) -> int:
-    from ...resumption import joining
-
     short = talk.gate.id[:6]
     screen.warn("")
     screen.say(joining.put_away(desk, talk))
@@ -305,8 +298,6 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
     desk.refuse_agents("join")
     need_terminal(screen, gate_id)
     gate = waiting_gate(desk, gate_id, next_=next_)
-    from ...resumption import joining, meeting
-
     with joining.alone(desk, gate):
         introduce(screen, desk, gate)
         talk = meeting.talk_of(gate)
@@ -348,10 +339,6 @@ def waiting_gate(desk: Desk, gate_id: str | None, *, next_: bool) -> Gate:
         raise Usage("name a gate, or --next, not both")
     if next_:
         gate_id = most_pressing(desk)
-    from ...acts import find_anywhere, open_gate
-    from ...acts.answering import check_open
-    from ...gates.recording import act
-
     try:
         gate = act(desk, find_anywhere(open_gate, desk, gate_id))
     except AmbiguousGate as several:
@@ -367,14 +354,10 @@ def need_forms(gate: Gate) -> None:
     """Whoever could not answer at the end hears of it before they talk."""
     for question in gate.opened.questions:
         if question.schema is not None:
-            from ...questions.forms import check_schema
-
             check_schema(question.schema, f"the schema of {question.key}")
 
 
 def most_pressing(desk: Desk) -> str:
-    from ...gates import Filter, list_gates
-
     found = list_gates(desk, Filter(states=("awaiting",)))
     if not found:
         raise UnknownGate("no gate waits for an answer", hint="git gate list --all")
@@ -392,8 +375,6 @@ def introduce(screen: Screen, desk: Desk, gate: Gate) -> None:
 
 def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> ChosenConversation:
     """The agent's own conversation, or, where there is none or it is not to be had here, another one about the question."""
-    from ...resumption import joining, meeting
-
     agent = flags["agent"] or desk.settings.text("joinAgent")
     if flags["new"] or flags.get("apart") or gate.opened.session is None:
         return meeting.another(desk, gate, agent, anew=flags["new"])
@@ -418,9 +399,6 @@ def agreed(
 ) -> dict[str, object]:
     """The MCP servers of the gate, if a person lets them start: they are commands, and an agent wrote them."""
     import json
-
-    from ...gates import agency
-    from ...resumption import meeting
 
     mcp = meeting.talk_of(gate).mcp
     servers = mcp.get("mcpServers") if mcp is not None else None
@@ -468,8 +446,6 @@ def tell_where(screen: Screen, talk: JoinedConversation) -> None:
 
 def tell_who(screen: Screen, talk: JoinedConversation) -> None:
     """Who spoke in it before. Several may have to agree: what they said is no word of whoever comes after them."""
-    from ...resumption.joining import who_spoke
-
     spoke = [] if talk.new else who_spoke(talk.gate)
     for words in spoke:
         screen.say(words)
@@ -480,8 +456,6 @@ def tell_who(screen: Screen, talk: JoinedConversation) -> None:
 
 def open_editor(screen: Screen, desk: Desk, talk: JoinedConversation) -> None:
     """Whatever the person edits with, on the folder; one that needs the terminal has it until it is closed."""
-    from ...store.git.programs import open_folder
-
     command = (
         desk.settings.env.get("GITGATE_EDITOR")
         or desk.settings.text("editor")
@@ -498,9 +472,6 @@ def open_editor(screen: Screen, desk: Desk, talk: JoinedConversation) -> None:
 
 
 def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
-    from ...agents.process import Limit
-    from ...resumption import meeting
-
     talk = meeting.talk_of(gate)
     seconds = (
         read_duration(flags["session_timeout"], "--session-timeout", "30m")
@@ -516,11 +487,6 @@ def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
 
 def converse(screen: Screen, desk: Desk, talk: JoinedConversation, limit: Limit | None) -> EndedSession:
     """The program has the terminal. However it ends, what was said is saved with the gate."""
-    from ...agents.process import foreground
-    from ...context import open_desk
-    from ...resumption import meeting
-    from ...resumption.joining import saving
-
     since = desk.clock()
     every = meeting.talk_of(talk.gate).save_every
     spent = talk.spent
@@ -541,8 +507,6 @@ def converse(screen: Screen, desk: Desk, talk: JoinedConversation, limit: Limit 
 
 
 def save_conversation(screen: Screen, talk: JoinedConversation) -> None:
-    from ...resumption import joining
-
     desk = screen.desk()
     try:
         if not joining.keep_conversation(desk, talk) and talk.own:
@@ -613,8 +577,6 @@ def read_reason(prompt: str) -> str:
 
 
 def look_at_work(screen: Screen, desk: Desk, gate: Gate) -> None:
-    from ...gates.work import diff_of
-
     try:
         text = diff_of(desk, gate, color=screen.colored)
     except GateError as absent:
@@ -626,10 +588,6 @@ def look_at_work(screen: Screen, desk: Desk, gate: Gate) -> None:
 def record_checkpoint(
     screen: Screen, desk: Desk, gate: Gate, said: tuple[str, str, str, int], flags: dict[str, Any]
 ) -> int:
-    from ...acts.answering import Manner, respond
-    from ...model.gate import Conversation
-    from .respond import delivery, tell_answered
-
     status, reason, message, seconds = said
     question = gate.opened.questions[0]
     go_on = status == "CONTINUE"

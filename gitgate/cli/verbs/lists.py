@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...context.targets import never_synced, remote_of
 from ...document import replace
 from ...errors import GateError, Usage
 from ...model import STATES, UNSIGNED
 from ...render import due, is_beginning, table
+from ...store.git.refs import OPEN
+from ...store.remote import tracking_base
 from ...text import ago, counted, format_time, neutral, one_line, wrap
 from .. import DONE, FAILURE
 from ..terminal import Screen, VerbCommand, complete_ids, read_duration, verb
@@ -218,11 +221,8 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
 def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[str, object]]:
     """The same gates whole. A broken record is reported and left out: nothing is decided from it."""
     from ...acts.sessions import session_facts
-    from ...context.targets import remote_of
     from ...policy.ruling import marks
     from ...render.shapes import gate as gate_shape
-    from ...store.git.refs import OPEN
-    from ...store.remote import tracking_base
 
     remote = remote_of(desk)
     base = f"{tracking_base(remote)}open/" if remote else ""
@@ -251,8 +251,6 @@ def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[di
 
 def nothing(desk: Desk, *, filtered: bool) -> str:
     """`nothing waits` would be a lie in a clone that never heard of the gates of its remote."""
-    from ...context.targets import never_synced
-
     remote = never_synced(desk)
     if remote is not None:
         return f"nothing waits here, and this clone has never synced with {remote}: git gate sync"

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ... import acts
+from ...acts import answering
+from ...acts.sessions import session_facts
+from ...context.targets import is_run
 from ...errors import BadAnswer, Usage
 from ...model import PRIORITIES
 from ...questions.answers import value_words
 from ...questions.types import type_of
+from ...render import shapes
+from ...resumption import meeting
+from ...resumption.meeting import reply_to_line
 from .. import DONE
 from ..terminal import (
     Screen,
@@ -24,6 +31,8 @@ from ..terminal import (
     verb,
     where,
 )
+from .respond import nameless, tell_answered
+from .run import send_signal, stop_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,9 +55,6 @@ def comment_command(screen: Screen, gate_id: str, text: str, push: bool | None) 
     \b
     git gate comment 7k2f 'Which region is this for?'
     """
-    from ... import acts
-    from ...acts import answering
-
     refuse_dash(text, "git gate comment ID")
     desk = screen.desk()
     tell_remark(
@@ -67,9 +73,6 @@ def withdraw_command(screen: Screen, gate_id: str, reason: str, push: bool | Non
     \b
     git gate withdraw 7k2f --reason 'found it in the docs'
     """
-    from ... import acts
-    from ...acts import answering
-
     desk = screen.desk()
     tell_remark(
         screen, desk, answering.withdraw(desk, acts.open_gate(desk, gate_id), reason, push=push), "withdrew"
@@ -88,14 +91,8 @@ def stop_command(screen: Screen, gate_id: str, reason: str, push: bool | None, v
     \b
     git gate stop 7k2f --reason 'we do it differently'
     """
-    from ... import acts
-    from ...acts import answering
-    from ...context.targets import is_run
-
     desk = screen.desk()
     if is_run(desk, gate_id):
-        from .run import stop_run
-
         return stop_run(screen, desk, gate_id, reason)
     gate = acts.open_gate(desk, gate_id)
     tell_remark(screen, desk, answering.stop(desk, gate, reason, push=push, via=via), "stopped")
@@ -128,9 +125,6 @@ def edit_command(
     git gate edit 7k2f --timeout 1d
     git gate edit 7k2f --later 2h
     """
-    from ... import acts
-    from ...acts import answering
-
     if "anyone" in to and len(set(to)) > 1:
         raise Usage(
             "--to anyone is everybody; another --to says nothing beside it",
@@ -174,18 +168,12 @@ def signal_command(
     git gate signal 9m4x --topic deployed v1.4
     """
     if topic is not None and status is None:
-        from .run import send_signal
-
         return send_signal(screen, screen.desk(), gate_id, topic, value)
     if status is None or topic is not None or value is not None:
         raise Usage(
             "say --status, for a gate, or --topic with a value, for a run",
             hint=f"git gate signal {gate_id} --status CONTINUE   or of a run: git gate signal RUN --topic NAME VALUE",
         )
-    from ... import acts
-    from ...acts import answering
-    from .respond import nameless, tell_answered
-
     desk = screen.desk()
     desk.refuse_agents("signal")
     gate = acts.open_gate(desk, gate_id)
@@ -200,9 +188,6 @@ def tell_remark(screen: Screen, desk: Desk, published: Published, did: str) -> N
     """The gate as it is now, and where the word went."""
     gate = published.gate
     if screen.as_json:
-        from ...acts.sessions import session_facts
-        from ...render import shapes
-
         facts = session_facts(desk, [gate])[gate.id]
         screen.emit("gate", shapes.gate(gate, pushed=published.pushed, **facts), "")
     tell_trouble(screen, published)
@@ -227,8 +212,6 @@ def outcome_command(screen: Screen, value: str | None, mcp: bool, **said: str | 
     git gate outcome approve --summary "The index is there, the migration ran in staging."
     git gate outcome --status NEEDS_REVIEW --reason "They want to see the numbers first."
     """
-    from ...resumption import meeting
-
     place = meeting.channel(screen.env)
     if mcp:
         return serve_outcome_tool(place)
@@ -251,8 +234,6 @@ def outcome_command(screen: Screen, value: str | None, mcp: bool, **said: str | 
 
 def serve_outcome_tool(place: Path) -> None:
     """One line, one message, until the client hangs up."""
-    from ...resumption.meeting import reply_to_line
-
     for line in sys.stdin.buffer:
         answer = reply_to_line(line, place) if line.strip() else None
         if answer is not None:

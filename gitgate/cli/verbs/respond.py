@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...acts import answering, find_anywhere, open_gate
+from ...acts.answering import BatchFate, Manner, check_open, matching, respond, respond_all
+from ...context import open_desk
+from ...context.targets import summaries
 from ...document import replace
 from ...errors import BadAnswer, GateError, UnknownGate, Usage
+from ...gates import Filter, list_gates
 from ...model import AWAITING, is_prefix
 from ...model.gate import Gate
 from ...questions import Given, each
+from ...questions.types import typed
+from ...text import one_line
 from .. import BY_KIND, DONE, WAITING
 from ..terminal import (
     SAVED,
@@ -28,16 +35,13 @@ from ..terminal import (
 )
 
 if TYPE_CHECKING:
-    from ...acts.answering import BatchFate, Manner, Responded
+    from ...acts.answering import Responded
     from ...context import Desk
     from ...record import Summary
 
 
 def complete_answers(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """The labels of the gate whose id stands before; nothing where it cannot be told quickly."""
-    from ...acts import open_gate
-    from ...context import open_desk
-
     screen = context.find_object(Screen) or Screen()
     try:
         desk = open_desk(screen.start, screen.env)
@@ -115,8 +119,6 @@ def respond_command(screen: Screen, gate_id: str | None, answer: str | None, **f
         given = from_template(desk, given, flags["template"])
     if flags["each"] or flags["match"] is not None:
         return respond_each(screen, desk, gate_id, given, flags)
-    from ...acts import find_anywhere, open_gate
-
     try:
         gate = find_anywhere(open_gate, desk, gate_id)
     except UnknownGate as unknown:
@@ -139,8 +141,6 @@ def load_acts() -> None:
 
 def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, flags: dict[str, Any]) -> int:
     """Put it aside; it still waits, and its deadline counts."""
-    from ...acts import answering, find_anywhere, open_gate
-
     if not given.nothing or flags["each"] or flags["match"] is not None or flags["template"]:
         raise Usage("--later is no answer, and is of one gate", hint="git gate respond ID --later 2h")
     published = answering.edit(
@@ -166,8 +166,6 @@ def taken_for_id(desk: Desk, unknown: UnknownGate, gate_id: str | None, answer: 
     if gate_id is None or answer is not None or any(c.isdigit() for c in gate_id):
         return unknown
     from shlex import quote
-
-    from ...context.targets import summaries
 
     waiting = [one.id[:6] for one in summaries(desk) if one.state == AWAITING]
     if len(waiting) == 1:
@@ -201,8 +199,6 @@ def pair(word: str) -> tuple[str, str]:
 
 
 def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict[str, Any]) -> Responded:
-    from ...acts.answering import Manner, check_open, respond
-
     check_open(gate, desk.person(), amend=flags["amend"])
     note = flags["note"]
     if flags["edit"]:
@@ -273,8 +269,6 @@ def from_template(desk: Desk, given: Given, name: str) -> Given:
 def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given, str]:
     """Nothing was given: show the question and ask, if somebody is there."""
     if not screen.interactive:
-        from ...questions.types import typed
-
         questions = gate.opened.questions
         hint = (
             each(questions)
@@ -298,7 +292,7 @@ def tell_answered(screen: Screen, desk: Desk, done: Responded, *, resume: bool =
         screen.emit("gate", shapes.gate(gate, pushed=done.published.pushed, **facts), "")
     tell_trouble(screen, done.published)
     screen.say(f"gate {gate.id}{' ' if done.counted else ': '}{recording_words(desk, done, resume=resume)}")
-    if left_to_this_clone(desk, done):
+    if not screen.quiet and left_to_this_clone(desk, done):
         screen.say_once(desk)
     return DONE
 
@@ -308,7 +302,11 @@ def left_to_this_clone(desk: Desk, done: Responded) -> bool:
     from ...context.machine import find_presence
 
     published = done.published
-    if published.log or (published.pushed and (published.told == "" or on_forge(desk, published.remote))):
+    if (
+        desk.settings.flag("initialised")
+        or published.log
+        or (published.pushed and (published.told == "" or on_forge(desk, published.remote)))
+    ):
         return False
     return find_presence(desk, done.gate.id) is not None
 
@@ -372,8 +370,6 @@ def no_job(desk: Desk, gate: Gate) -> str:
 
 def hook_acts(desk: Desk, done: Responded) -> str:
     """Only what the server itself said is promised; otherwise, who can still start the agent."""
-    from ...text import one_line
-
     told = done.published.told
     if told == "":
         return "its hook resumes it"
@@ -388,7 +384,6 @@ def hook_acts(desk: Desk, done: Responded) -> str:
 def resumed_by_hand(desk: Desk, gate: Gate) -> str:
     """Where the agent's session is, as far as anybody knows: where it asked."""
     from ...context.machine import find_presence
-    from ...text import one_line
 
     command = f"git gate resume {gate.id[:4]}"
     asked = gate.opened.asked
@@ -436,9 +431,6 @@ def check_given(screen: Screen, gate_id: str | None, given: Given, flags: dict[s
 
 
 def waiting(desk: Desk, match: str | None) -> list[Summary]:
-    from ...acts.answering import matching
-    from ...gates import Filter, list_gates
-
     found = list_gates(desk, Filter(states=("awaiting",)))
     chosen = found if match is None else matching(found, match)
     if not chosen:
@@ -452,15 +444,11 @@ def waiting(desk: Desk, match: str | None) -> list[Summary]:
 
 
 def manner_of(flags: dict[str, Any], note: str | None = None) -> Manner:
-    from ...acts.answering import Manner
-
     said = flags["note"] if note is None else note
     return Manner(note=said, via=flags["via"], sign=flags["sign"], push=flags["push"])
 
 
 def all_alike(desk: Desk, chosen: Sequence[Summary], given: Given, flags: dict[str, Any]) -> list[BatchFate]:
-    from ...acts.answering import respond_all
-
     return [begun(desk, fate, flags) for fate in respond_all(desk, chosen, given, manner_of(flags))]
 
 
@@ -506,7 +494,6 @@ def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[s
 
 
 def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> BatchFate:
-    from ...acts.answering import BatchFate, respond
     from ..terminal.prompts import OFFER, ask_offered
 
     given, note = ask_offered(screen, desk, gate, flags["note"], OFFER)
@@ -538,8 +525,6 @@ def code_of(fate: BatchFate) -> int:
 
 def report(screen: Screen, desk: Desk, fates: Sequence[BatchFate]) -> None:
     """Each gate's fate: a line each, or one JSON list."""
-    from ...text import one_line
-
     lines = [
         f"{fate.id}  {one_line(fate.title, 40):<40}  {one_line(fate_words(desk, fate))}" for fate in fates
     ]

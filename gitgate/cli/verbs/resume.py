@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...acts import find_anywhere, find_gate, open_gate
+from ...acts.needs import asker_of, environment_of, gates_for_command, look_before_run, read_end
+from ...acts.sessions import drop, session_facts
+from ...agents import AGENTS
+from ...context import machine_settings
+from ...context.machine import repositories
+from ...context.targets import is_run, remote_of
 from ...errors import Conflict, Failure, Usage
+from ...exchange.syncing import news
+from ...resumption.calls import call, leave_all, pool_of, refuse_failed, refuse_waiting
+from ...resumption.pool import PoolGroup, WorkerPlan, work_group
+from ...runners.celery import QUEUE, broker_answers, make_app, read_addresses, read_routes
 from ...text import counted
 from .. import DONE, FAILURE, WAITING
 from ..process import stop_on_signal
@@ -44,8 +55,6 @@ def resume_command(
     git gate resume 7k2f
     git gate resume --all
     """
-    from ...context.targets import is_run
-
     if (gate_id is None) == (not all_):
         raise Usage(
             "name a gate, or --all" if gate_id is None else "name a gate, or --all, not both",
@@ -64,8 +73,6 @@ def resume_command(
         )
     name = runner or desk.settings.text("runner")
     if gate_id is not None:
-        from ...resumption.calls import refuse_waiting
-
         gate = answered_gate(desk, gate_id)
         refuse_waiting(gate)
         return (
@@ -80,9 +87,6 @@ def resume_command(
 
 def answered_gate(desk: Desk, gate_id: str) -> Gate:
     """The gate; where this clone knows of none, or of no answer, the remote is asked once."""
-    from ...acts import find_anywhere, open_gate
-    from ...exchange.syncing import news
-
     gate = find_anywhere(open_gate, desk, gate_id)
     if gate.state == "awaiting" and not news(desk):
         gate = open_gate(desk, gate.id)
@@ -91,8 +95,6 @@ def answered_gate(desk: Desk, gate_id: str) -> Gate:
 
 def hand_to_runner(screen: Screen, desk: Desk, name: str, gate: str) -> int:
     """Leave it to a runner."""
-    from ...resumption.calls import call
-
     log = call(desk, gate, name)
     screen.emit("resume", {"runner": name, "log": log, "gate": gate or None}, "")
     screen.say(f"resuming by {name} (log {log})")
@@ -101,8 +103,6 @@ def hand_to_runner(screen: Screen, desk: Desk, name: str, gate: str) -> int:
 
 def each_elsewhere(screen: Screen, desk: Desk, name: str) -> int:
     """Leave to a runner what it can act on, and say of the rest why it cannot."""
-    from ...resumption.calls import leave_all
-
     left = leave_all(desk, name)
     gates = [{"gate": gate, "log": log} for gate, log in left.logs.items()]
     screen.emit("resume", {"runner": name, "gates": gates}, "")
@@ -118,7 +118,6 @@ def each_elsewhere(screen: Screen, desk: Desk, name: str) -> int:
 def resume_on_server(screen: Screen, desk: Desk, given: str) -> int:
     """A run where no working tree is: in one that is made for it, as when the server wakes it."""
     from ...flows.children import root_of
-    from ...resumption.calls import pool_of
     from .run import CODES, details_of, run_of
 
     run = run_of(desk, given)
@@ -136,8 +135,6 @@ def resume_on_server(screen: Screen, desk: Desk, given: str) -> int:
 
 
 def one(screen: Screen, desk: Desk, gate: Gate) -> int:
-    from ...resumption.calls import pool_of, refuse_failed
-
     with stop_on_signal() as stopping:
         done = pool_of(desk, screen.say, stopping, insist=True).act(gate.id)
     tell_resumed(screen, [done])
@@ -146,9 +143,6 @@ def one(screen: Screen, desk: Desk, gate: Gate) -> int:
 
 
 def every(screen: Screen, desk: Desk) -> int:
-    from ...resumption.calls import pool_of
-    from ...resumption.pool import PoolGroup
-
     with stop_on_signal() as stopping:
         group = PoolGroup([pool_of(desk, screen.say, stopping)], desk.settings.number("maxAgents"), stopping)
         group.drain()
@@ -169,9 +163,7 @@ def tell_resumed(screen: Screen, done: list[Resumed]) -> None:
 
 def queue_worker(screen: Screen) -> int:
     """What a worker of Celery's would do here; the two lines that start it."""
-    from ...context import machine_settings
     from ...resumption.cache import cache_home
-    from ...runners.celery import QUEUE, broker_answers, make_app, read_addresses, read_routes
 
     settings = machine_settings(screen.env)
     if not settings.text("queue.broker"):
@@ -235,7 +227,6 @@ def worker_command(
                 hint="git gate worker --queue",
             )
         return queue_worker(screen)
-    from ...resumption.pool import WorkerPlan, work_group
     from ...surfaces.notify.sending import telling
 
     places = known(screen, directories, everywhere=everywhere)
@@ -250,8 +241,6 @@ def worker_command(
 
 def known(screen: Screen, directories: tuple[str, ...], *, everywhere: bool) -> list[Path]:
     if everywhere:
-        from ...context.machine import repositories
-
         if directories:
             raise Usage("--everywhere, or directories: not both")
         found = repositories(screen.env)
@@ -284,9 +273,6 @@ def drop_command(screen: Screen, gate_id: str) -> int:
     \b
     git gate session drop 7k2f
     """
-    from ...acts import find_gate
-    from ...acts.sessions import drop
-
     desk = screen.desk()
     desk.refuse_agents("session drop")
     gate = find_gate(desk, gate_id).gate
@@ -330,8 +316,6 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     desk = screen.desk()
     from uuid import uuid4
 
-    from ...acts.needs import asker_of, environment_of, gates_for_command, look_before_run, read_end
-    from ...agents import AGENTS
     from ...agents.process import run_wrapped
     from ...setup import able_to_ask
 
@@ -373,8 +357,6 @@ def tell_waiting(screen: Screen, desk: Desk, gates: Sequence[Gate], code: int, *
     from ...render.letter import waiting_words
 
     if screen.as_json:
-        from ...acts.sessions import session_facts
-        from ...context.targets import remote_of
         from ...render import shapes
 
         facts, remote = session_facts(desk, gates), remote_of(desk)

@@ -14,16 +14,33 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from ...agents import without_caller
+from ...config import environment
+from ...context import open_desk as opened
 from ...errors import Conflict, GateError, Usage
+from ...flows import checking, journal, program
+from ...flows.checking import TO_PROGRAMS, RunWatch, asked_at, export_run, lint
+from ...flows.children import root_of
+from ...flows.journal import find_run, folder_of
+from ...flows.program import Surroundings, go_on, stop_child
+from ...gates import runs_here
+from ...gates.agency import began_here
+from ...gates.history import archived_runs
+from ...gates.work import tree_on_branch
+from ...render.letter import trail, trail_line
+from ...render.runs import DRAWN, run_page, run_rows, run_shape, run_trail, run_tree
+from ...resumption.calls import wake_due
+from ...store.git.programs import detach, our_command, take_place
 from ...text import counted
 from .. import CLOSED, DONE, FAILURE, SAID_NO, WAITING
 from ..terminal import Screen, json_line, verb
+from ..terminal.prompts import LeaveAll, end_fork, frames_of_flow, may_ask, offer, show_agents, tell_where
 
 if TYPE_CHECKING:
     from ...context import Desk
     from ...flows.endings import FlowEnding, RunWaits
     from ...flows.engine import Engine
-    from ...flows.program import FlowFunction, Surroundings
+    from ...flows.program import FlowFunction
     from ...record.runs import Run
 
 CODES = {
@@ -105,9 +122,6 @@ def run_command(
     if from_ is not None:
         refuse_beside(RUN_FROM, given, pairs, branch, detach=detach, protected=protected)
         return fork(screen, flow, from_, name or "", said)
-    from ...flows import program
-    from ..terminal.prompts import tell_where
-
     desk = screen.desk(said=said)
     place, _, wanted = flow.partition(":")
     file = screen.start / place
@@ -168,8 +182,6 @@ def refuse_beside(what: tuple[str, str], *given: object, **flags: bool) -> None:
 
 def fork(screen: Screen, given: str, step: str, name: str, said: dict[str, str] | None) -> int:
     """A run like another one up to a step, with the code as it is here now."""
-    from ...flows import program
-
     desk = screen.desk(said=said)
     run = run_of(desk, given)
     if run.called_by[0]:
@@ -208,8 +220,6 @@ def look_at(
     if lint:
         return lint_file(screen, screen.start / given.partition(":")[0])
     if export is not None:
-        from ...flows.checking import export_run
-
         desk = screen.desk()
         file = export_run(desk, run_of(desk, given), screen.start / export)
         screen.emit("export", {"file": str(file)}, str(file))
@@ -219,8 +229,6 @@ def look_at(
 
 def lint_file(screen: Screen, file: Path) -> int:
     """What the flows of a file do outside of their steps that a replay does not repeat; exit 1 where there is any."""
-    from ...flows.checking import lint
-
     found = lint(file)
     shapes = [{**vars(one), "file": file.name, "instead": one.instead} for one in found]
     lines = [
@@ -235,8 +243,6 @@ def lint_file(screen: Screen, file: Path) -> int:
 
 def check_runs(screen: Screen, given: str, histories: Sequence[str], *, ended: bool) -> int:
     """Recorded runs against a file's code as it is now; exit 1 where one would not go on with it."""
-    from ...flows import checking
-
     place, _, name = given.partition(":")
     file, desk = screen.start / place, screen.desk()
     if histories:
@@ -293,8 +299,6 @@ def read_value(text: Any, kinds: dict[str, Any], name: str) -> Any:
 
 
 def tree_of_branch(desk: Desk, branch: str) -> Path:
-    from ...gates.work import tree_on_branch
-
     return tree_on_branch(desk, branch)
 
 
@@ -304,16 +308,11 @@ def around_run(
     """How a run is replayed from the command line: lines for whoever watches, and an end of the process where it waits."""
     from dataclasses import replace
 
-    from ...flows.program import Surroundings
-    from ..terminal.prompts import end_fork, show_agents
-
     place = replace(
         screen, directory=str((directory or screen.start).absolute())
     )  # the flow may go elsewhere
 
     def open_desk() -> Desk:
-        from ...context import open_desk as opened
-
         return opened(place.start, dict(screen.env), flags=said)
 
     out = sys.stdout
@@ -338,10 +337,6 @@ def ask_here(
     screen: Screen, open_desk: Callable[[], Desk], waits: RunWaits, said: dict[str, str], *, now: bool
 ) -> None:
     """Where a person sits at this terminal, they are asked at once: by a program that takes the place of this one."""
-    from ...config import environment
-    from ...store.git.programs import our_command, take_place
-    from ..terminal.prompts import may_ask
-
     if not waits.gates or not may_ask(screen, desk := open_desk()):
         return
     desk.close()
@@ -360,8 +355,6 @@ def ask_here(
 
 def ask_and_go_on(screen: Screen, args: tuple[str, ...]) -> int:
     """Ask a person at this terminal what a run waits for, and go on with it where they answered; else it waits (exit 8)."""
-    from ..terminal.prompts import LeaveAll, offer
-
     run, code, *gates = args
     desk = screen.desk()
     desk.refuse_agents("run")
@@ -429,8 +422,6 @@ def told(screen: Screen, around: Surroundings, act: Callable[[], FlowEnding]) ->
     if ended.status == "failed" and ended.raised is not None and not isinstance(ended.raised, GateError):
         import traceback
 
-        from ..terminal.prompts import frames_of_flow
-
         raised, own = ended.raised, frames_of_flow(ended.raised)
         screen.say("".join(traceback.format_exception(type(raised), raised, own)).rstrip())
     return SAID_NO if ended.refused else CODES[ended.status]
@@ -444,10 +435,6 @@ def shown_value(value: Any) -> str:
 
 def leave_to_process(screen: Screen, desk: Desk, run: str) -> Path:
     """Have a process of its own go on with a run; its log."""
-    from ...agents import without_caller
-    from ...flows.journal import folder_of
-    from ...store.git.programs import detach, our_command
-
     log = folder_of(desk, run) / "log"
     place = desk.repo.place
     detach(our_command("resume", run, at=place), place, without_caller(screen.env), log)
@@ -467,14 +454,10 @@ def detached(screen: Screen, run: str) -> int:
 
 
 def run_of(desk: Desk, given: str) -> Run:
-    from ...flows.journal import find_run
-
     return find_run(desk, given)
 
 
 def details_of(desk: Desk, run: Run) -> dict[str, object]:
-    from ...flows import checking
-
     return checking.details_of(desk, run)
 
 
@@ -486,19 +469,13 @@ def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> Non
     if screen.as_json or format_ == "json":
         replace(screen, as_json=True).emit("run", shape, "")
     elif format_ in ("xml", "mermaid", "dot"):
-        from ...render.runs import DRAWN
-
         click.echo(DRAWN[format_](shape))
     else:
-        from ...render.runs import run_page
-
         screen.page(run_page(shape, desk.clock(), screen.letter_width, color=screen.colored))
 
 
 def tree_run(screen: Screen, desk: Desk, given: str) -> None:
     """A run's steps, those of a branch below it."""
-    from ...render.runs import run_tree
-
     seen: set[str] = set()
 
     def below(run: str) -> dict[str, object] | None:
@@ -517,8 +494,6 @@ def tree_run(screen: Screen, desk: Desk, given: str) -> None:
 
 def watch_run(screen: Screen, desk: Desk, given: str, seconds: float | None, *, going_on: bool) -> None:
     """What happens to a run, until it is over. `going_on`: as soon as its wait ends a process goes on with it."""
-    from ...flows.checking import TO_PROGRAMS, RunWatch
-    from ...render.letter import trail_line
 
     def go_on(run: Run) -> None:
         log = leave_to_process(screen, desk, run.id)
@@ -534,9 +509,6 @@ def watch_run(screen: Screen, desk: Desk, given: str, seconds: float | None, *, 
 
 def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:
     """A run's journal, newest first."""
-    from ...render.letter import trail
-    from ...render.runs import run_trail
-
     events = run_trail(run_of(desk, given))[:most]
     screen.emit("log", {"events": events}, "")
     if not screen.as_json:
@@ -545,16 +517,10 @@ def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:
 
 def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
     """Each run of this clone, those that go on first; and those of the archive, where they are wanted."""
-    from ...flows.checking import asked_at
-    from ...gates import runs_here
-    from ...render.runs import run_rows, run_shape
-
     desk = screen.desk()
     shapes = []
     every = runs_here(desk)
     if archived:
-        from ...gates.history import archived_runs
-
         here = {
             said["Run"] for said in every
         }  # a fold that was cut short has archived a run, and left its ref
@@ -580,8 +546,6 @@ def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
 
 def directory_of(screen: Screen, desk: Desk, run: Run) -> Path | None:
     """Where the run was begun, if that was in this clone; whoever acts on an answer has chosen a directory already."""
-    from ...gates.agency import began_here
-
     place = Path(run.started.text("directory") or ".")
     if screen.directory or screen.env.get("GITGATE_GATE") or not began_here(desk, run.id):
         return None
@@ -590,10 +554,6 @@ def directory_of(screen: Screen, desk: Desk, run: Run) -> Path | None:
 
 def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
     """Go on with a run, here and now."""
-    from ...flows import journal
-    from ...flows.children import root_of
-    from ...flows.program import go_on
-
     run = run_of(desk, given)
     if run.closed:  # here; it may have been taken over elsewhere before that was shared
         with suppress(GateError):
@@ -610,9 +570,6 @@ def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
 
 def send_signal(screen: Screen, desk: Desk, given: str, topic: str, value: str | None) -> int:
     """A word for a run, and a runner for it where it waits for that word and began here."""
-    from ...flows import journal
-    from ...resumption.calls import wake_due
-
     run = journal.signal_run(desk, run_of(desk, given), topic, value)
     screen.emit("run", details_of(desk, run), "")
     awaited = run.rest is not None and topic in run.rest.said.get("topics", ())
@@ -628,9 +585,6 @@ def send_signal(screen: Screen, desk: Desk, given: str, topic: str, value: str |
 
 def stop_run(screen: Screen, desk: Desk, given: str, reason: str) -> int:
     """End a run: whoever goes on with it ends its agent; where nobody does, it ends here."""
-    from ...flows import journal
-    from ...flows.program import go_on, stop_child
-
     desk.refuse_agents("stop")
     run = journal.stop_run(desk, run_of(desk, given), reason)
     if run.closed:

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...acts import find_anywhere, find_gate
+from ...context.targets import is_run, remote_of, summaries
+from ...document import replace
 from ...errors import Usage
+from ...gates import Filter, by_branch, list_gates
+from ...gates.recording import is_told_of
 from ...model.gate import Gate
+from ...policy.ruling import marks
+from ...questions.answers import plain_result, printed
+from ...render import tree_lines
+from ...text import clip, neutral
 from .. import exit_of_gate
 from ..terminal import Screen, VerbCommand, gate_argument, json_line, read_duration, verb
 
@@ -40,11 +49,8 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
     git gate show 7k2f --diff
     git gate show RUN --format mermaid
     """
-    from ...acts import find_anywhere, find_gate
     from ...acts.sessions import session_facts
-    from ...context.targets import is_run
     from ...gates.work import comes_back, diff_of
-    from ...policy.ruling import marks
     from ...render import shapes
 
     if screen.as_json and format_ not in (None, "json"):
@@ -72,8 +78,6 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
         "history": shapes.history(gate.history),
     }
     if screen.as_json or format_ == "json":
-        from ...document import replace
-
         if diff_:
             shape["diff"] = diff_of(desk, gate)
         replace(screen, as_json=True).emit("gate", shape, "")
@@ -116,8 +120,6 @@ def news_of(screen: Screen, desk: Desk) -> Freshness | None:
 
 def last_one(screen: Screen, desk: Desk) -> str | None:
     """The gate that was asked last, where none waits: what came of it is what somebody wants to know then."""
-    from ...context.targets import summaries
-
     every = list(summaries(desk))
     if not every or any(summary.state == "awaiting" for summary in every):
         return None
@@ -136,7 +138,6 @@ def diff_command(screen: Screen, gate_id: str | None, stat: bool) -> None:
     git gate diff 7k2f
     git gate diff 7k2f --stat
     """
-    from ...acts import find_gate
     from ...gates.work import diff_of
 
     desk = screen.desk()
@@ -163,7 +164,6 @@ def worktree_command(screen: Screen, gate_id: str, directory: Path | None) -> No
     """
     from shlex import quote
 
-    from ...acts import find_gate
     from ...gates.work import open_place
 
     desk = screen.desk()
@@ -199,8 +199,6 @@ def status_command(screen: Screen, gate_id: str | None) -> None:
     git gate status 7k2f
     """
     from ...acts.reporting import gate_status, overall_status
-    from ...context.targets import is_run
-    from ...text import clip
 
     desk = screen.desk()
     if gate_id is not None and is_run(desk, gate_id):
@@ -232,10 +230,7 @@ def tree_command(screen: Screen, gate_id: str | None, all_: bool) -> None:
     git gate tree --all
     git gate tree RUN
     """
-    from ...context.targets import is_run
-    from ...gates import Filter, by_branch, list_gates
     from ...gates.work import families
-    from ...render import tree_lines
 
     desk = screen.desk()
     if gate_id is not None:
@@ -285,7 +280,6 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
     git gate log -n 20 --json
     """
     from ...acts.reporting import events_of_all, events_of_one
-    from ...context.targets import is_run, remote_of
     from ...render.letter import trail
 
     desk = screen.desk(bulk=gate_id is None)
@@ -323,7 +317,6 @@ def watch_command(screen: Screen, gate_id: str | None, for_: str | None, continu
     git gate watch RUN --continue
     """
     from ...acts.reporting import watch_events
-    from ...context.targets import is_run
     from ...render.letter import trail_line
 
     desk = screen.desk()
@@ -359,8 +352,6 @@ def wait_command(screen: Screen, gate_id: str, for_: str | None) -> int:
     git gate wait 7k2f --for 30m
     """
     desk = screen.desk()
-    from ...acts import find_anywhere, find_gate
-
     return wait_for(screen, desk, find_anywhere(find_gate, desk, gate_id).gate, for_)
 
 
@@ -375,7 +366,6 @@ def check_command(screen: Screen, gate_id: str) -> int:
     git gate check 7k2f --json
     """
     desk = screen.desk()
-    from ...acts import find_anywhere, find_gate
     from ...policy.permit import check_heard
     from .lists import looked, tell_age
 
@@ -396,15 +386,12 @@ def check_command(screen: Screen, gate_id: str) -> int:
 
 def tell_of_elsewhere(screen: Screen, desk: Desk) -> None:
     """Looking asks no remote: whoever looks again and again would never hear of an answer from another clone."""
-    from ...context.targets import remote_of
-
     if remote_of(desk) is not None:
         screen.say("that is what this clone knows; to hear of answers given elsewhere: git gate sync")
 
 
 def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
     from ...claims.attending import WaitLimit, wait
-    from ...context.targets import remote_of
 
     seconds = read_duration(most, "--for", "30m") if most is not None else None
     if gate.state == "awaiting":
@@ -421,16 +408,13 @@ def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
 def is_anybody_told(desk: Desk) -> bool:
     """Whether somebody at this machine hears of it by itself; a job's machine has nobody to sit there."""
     from ...context.machine import attentive_ones
-    from ...gates.recording import is_told_of
 
     return desk.settings.in_ci or is_told_of(desk) or bool(attentive_ones(desk))
 
 
 def tell_answer(screen: Screen, desk: Desk, gate: Gate, *, pushed: bool, archived: bool = False) -> int:
     """The answer on stdout, the circumstances on stderr, the verdict as the exit code."""
-    from ...questions.answers import plain_result, printed
     from ...render import shapes
-    from ...text import neutral
 
     answer = gate.answer.answer if gate.answer else None
     verdict = answer.verdict if answer else None
