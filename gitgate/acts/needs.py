@@ -204,6 +204,8 @@ def context_from_agent(env: Mapping[str, str], text: str, most: int = 4000) -> s
 
 MOST_FILES, MOST_SIGNALS, MOST_BYTES, MOST_ROUNDS = 1000, 50, 1 << 20, 50
 SAID = "said"
+# In this folder our hooks note in which conversations of a wrapped command they run.
+MARKS, TOKEN = "wrapped", r"[0-9a-f]{24}"
 
 
 @dataclass(frozen=True)
@@ -501,9 +503,11 @@ def read_end(argv: Sequence[str], out: bytes) -> EndedCommand:
 
 
 def environment_of(
-    desk: Desk, argv: Sequence[str], settings: Sequence[tuple[str, str]] = ()
+    desk: Desk, argv: Sequence[str], settings: Sequence[tuple[str, str]] = (), token: str = ""
 ) -> dict[str, str]:
-    """What the command is started with: it and all that it starts are an agent's, and answer no gate. `settings` are git's."""
+    """What the command is started with: it and all that it starts are an agent's, and answer no gate. `settings` are git's; `token`
+    names the file in which our hooks note that they run.
+    """
     from ..store.work.restore import as_environment
 
     name, env = program_name(argv), desk.settings.env
@@ -511,23 +515,41 @@ def environment_of(
     return {
         "GITGATE_AGENT": mark,
         **env,
-        "GITGATE_WRAPPED": started_with(argv),
+        "GITGATE_WRAPPED": started_with(argv, token),
         **(as_environment(settings, env) if settings else {}),
     }
 
 
-def started_with(argv: Sequence[str]) -> str:
+def started_with(argv: Sequence[str], token: str = "") -> str:
     """The conversation and the flags of the command, for the question that it may ask: nobody else keeps them everywhere."""
     from ..agents import AGENTS
     from ..agents.claude import session_in
+    from ..agents.claude.command import own_words
 
-    program = AGENTS.get(program_name(argv))
-    flags = program.lasting(argv) if program is not None else ()
-    return json.dumps({"session": session_in(argv), "flags": flags})
+    program, words = AGENTS.get(program_name(argv)), own_words(argv)
+    flags = program.lasting(words) if program is not None else ()
+    said = {"session": session_in(words), "flags": flags}
+    return json.dumps({**said, "mark": token} if token else said)
+
+
+def note_session(desk: Desk, session: str) -> None:
+    """Leave the mark that our hooks run in this conversation, for the `git gate wrap` that started it."""
+    with contextlib.suppress(ValueError, RecursionError, LookupError, TypeError):
+        token = json.loads(desk.settings.env.get("GITGATE_WRAPPED", ""))["mark"]
+        if re.fullmatch(TOKEN, token):
+            with (private_folder(desk.repo.state_dir / MARKS) / token).open("a", encoding="utf-8") as out:
+                out.write(f"{session_word(session)}\n")
+
+
+def session_word(session: str) -> str:
+    return session if is_session(session) else "unnamed"
 
 
 def program_name(argv: Sequence[str]) -> str:
-    return Path(argv[0]).name
+    """The name of the program that a command line starts: Claude Code's also behind what starts it, such as `npx`."""
+    from ..agents.claude.command import is_claude
+
+    return "claude" if is_claude(argv) else Path(argv[0]).name
 
 
 def can_start(desk: Desk, name: str) -> bool:

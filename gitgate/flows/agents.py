@@ -190,6 +190,7 @@ class AgentRun:
         from .. import setup
         from ..agents import process, scrubbed
         from ..resumption import answer_document, answer_texts
+        from ..setup.equipping import with_hooks_running
 
         desk, settings, again = self.desk, self.start.settings, again or gate is not None
         first = ("--session-id", self.session) if self.start.program == "claude" and not again else ()
@@ -201,23 +202,27 @@ class AgentRun:
         with self.engine.turn:
             permissions = setup.permissions_of(desk, self.start.program)
         call = bool(gate is not None and gate.opened.config.get("deferred"))
-        launch = program.start(
-            Start(
-                gate=self.gates[-1] if self.gates else self.engine.run_id,
-                cwd=desk.repo.place,
-                folder=place,
-                prompt=prompt,
-                session=SessionRef(self.start.program, self.session) if again else None,
-                meeting=Meeting(self.session),
-                deferred=call,
-                hooks=program.hooks(),
-                permissions=permissions,
-                answer=answer_document(gate) if gate is not None else b"",
-                told=answer_texts(gate) if gate is not None else {},
-                settings=replace(settings, arguments=(*settings.arguments, *first)),
-                env=scrubbed(desk.settings.env),
-                extra_env=self.surroundings(gate.id if call and gate is not None else ""),
-            )
+        launch = with_hooks_running(
+            desk,
+            self.start.program,
+            program.start(
+                Start(
+                    gate=self.gates[-1] if self.gates else self.engine.run_id,
+                    cwd=desk.repo.place,
+                    folder=place,
+                    prompt=prompt,
+                    session=SessionRef(self.start.program, self.session) if again else None,
+                    meeting=Meeting(self.session),
+                    deferred=call,
+                    hooks=program.hooks(),
+                    permissions=permissions,
+                    answer=answer_document(gate) if gate is not None else b"",
+                    told=answer_texts(gate) if gate is not None else {},
+                    settings=replace(settings, arguments=(*settings.arguments, *first)),
+                    env=scrubbed(desk.settings.env),
+                    extra_env=self.surroundings(gate.id if call and gate is not None else ""),
+                )
+            ),
         )
         self.engine.say(f"{self.start.name}: {'goes on' if again else 'was started'} (log {place})")
         with self.engine.working(self.doing.id, self.start.name):

@@ -28,6 +28,7 @@ from ..model.gate import Gate, SavedSession, SessionRef, Work
 from ..policy import project as bylaws
 from ..policy.project import InForce
 from ..questions.answers import printed
+from ..questions.calls import placed_of
 from ..questions.prompts import Circumstances, late_branches, resume_prompt
 from ..store import locked, private_folder, write_private
 from ..store.git import Git, Repository, discover
@@ -414,11 +415,23 @@ def program_for(gate: Gate, saved: SavedSession) -> SessionRef:
     return SessionRef(saved.agent, saved.id, saved.directory)
 
 
+def folder_of_agent(gate: Gate, found: Situation) -> Path:
+    """Return the folder in which the agent goes on: the one in which its approved call was to be made, where it is there, else
+    the top of the working tree.
+    """
+    placed = placed_of(gate)
+    if placed is None or ".git" in Path(placed.cwd).parts:
+        return found.directory
+    cwd, top = (found.directory / placed.cwd).resolve(), found.directory.resolve()
+    return cwd if cwd != top and cwd.is_relative_to(top) and cwd.is_dir() else found.directory
+
+
 def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, project: InForce) -> Launch:
     """How the agent is started: everything that somebody wrote reaches it as text, never as a command."""
     from ..agents import scrubbed
     from ..agents.agent import Start
     from ..setup import permissions_of  # whoever hands an answer on does without it
+    from ..setup.equipping import with_hooks_running
 
     gate = held.gate
     started = program_for(gate, saved)
@@ -428,7 +441,7 @@ def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, pr
     )
     request = Start(
         gate=gate.id,
-        cwd=found.directory,
+        cwd=folder_of_agent(gate, found),
         folder=desk.repo.state_dir / "runs" / gate.id / f"{held.attempt}-{held.said.nonce[:8]}",
         prompt=resume_prompt(gate, circumstances(gate, found, settings, project)),
         session=started,
@@ -441,7 +454,7 @@ def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, pr
         env=scrubbed(desk.settings.env),
         extra_env=surroundings(desk, gate, found, started.agent, project.settings),
     )
-    return agency.adapter(started.agent).start(request)
+    return with_hooks_running(desk, started.agent, agency.adapter(started.agent).start(request))
 
 
 def flags_before(

@@ -324,7 +324,8 @@ def run_agent(
     adapter = agency.adapter(program)
     if saved.files:
         start = agency.agent_settings(desk, saved.agent).program
-        agency.adapter(saved.agent).place(saved, found.directory, desk.settings.env, start)
+        cwd = resumption.folder_of_agent(gate, found)
+        agency.adapter(saved.agent).place(saved, cwd, desk.settings.env, start)
     if project.doubt:
         errand.note(f"the project's own settings of agents would not take part here: {project.doubt}")
     launch = order(desk, renewer.held, found, saved, project)

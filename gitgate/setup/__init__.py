@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -374,10 +374,9 @@ def script_removal(desk: Desk) -> list[Step]:
 # stand in the project, to be committed, so that every clone's agents ask. Settings of the project's own
 # are kept.
 #
-# And what a command of Claude Code is given so that it can ask and work: our hooks, and what it may do
-# without being asked. A job's home is empty and its folder is trusted by nobody, so that without them it
-# neither asks nor edits there, and nobody sees that it wanted to. The checkout is the job's own and is
-# gone after it; what gets out is commits on the agent's branch, and gates.
+# And what the program may do without being asked: in a job, whose home is empty and whose folder is
+# trusted by nobody, it would otherwise edit nothing, and nobody sees that it wanted to. The checkout is
+# the job's own and is gone after it; what gets out is commits on the agent's branch, and gates.
 
 
 SETTINGS, PLACED, SKILL = (
@@ -517,9 +516,6 @@ def without_ours(entry: Any) -> Any:
     return {**entry, "hooks": kept} if kept else None
 
 
-MOST_CHARACTERS = 1 << 20
-
-
 def in_job(env: Mapping[str, str]) -> bool:
     """Whether this is a job of GitHub's Actions, or of Gitea's, which say the same; or of GitLab's CI."""
     return "true" in (env.get("GITHUB_ACTIONS"), env.get("GITLAB_CI"))
@@ -534,77 +530,3 @@ def permissions_of(desk: Desk, program: str) -> dict[str, list[str]]:
     if besides:
         found["allow"] = list(dict.fromkeys((*found.get("allow", ()), *besides)))
     return found
-
-
-# What a project's folder says of settings and servers, left out as it is for a resumed agent.
-SOURCES, SERVERS = "--setting-sources", "--strict-mcp-config"
-
-
-def equipped(desk: Desk, words: Sequence[str], doubt: str = "") -> tuple[str, ...]:
-    """The command of a program that takes hooks, with them; any other as it is.
-
-    Where there is a `doubt` about what the folder says, nothing of that takes part, unless the command itself says what does.
-    """
-    from ..agents.claude import command
-
-    if not command.is_claude(words):
-        return tuple(words)
-    ours: dict[str, object] = {"hooks": command.hooks()}
-    may = permissions_of(desk, "claude")
-    if may:
-        ours["permissions"] = may
-    program, *rest = command.with_settings(words, ours, lambda name: text_of_settings(desk, name))
-    return (program, *(held_back(words) if doubt else ()), *rest)
-
-
-PROMPTS, SESSION = ("--permission-prompt-tool", "stdio"), "--session-id"
-GOES_ON = ("--resume", "-r", "--continue", "-c", SESSION)
-
-
-def able_to_ask(desk: Desk, words: Sequence[str], session: str) -> tuple[str, ...]:
-    """A person's own `claude -p …` with what it takes to ask, as far as it does not say otherwise; any other command as it is.
-
-    Its own tool for questions is offered only where somebody could be asked. A new conversation is called `session`, so that
-    it is known whatever form its output has.
-    """
-    from ..agents.claude import command
-
-    if not command.is_claude(words) or not (names_flag(words, "-p") or names_flag(words, "--print")):
-        return tuple(words)
-    given = tuple(words)
-    if names_flag(words, SOURCES) or not has_hooks(desk):
-        ours = {"hooks": command.hooks()}
-        given = command.with_settings(given, ours, lambda name: text_of_settings(desk, name))
-    program, *rest = given
-    prompts = () if names_flag(words, PROMPTS[0]) else PROMPTS
-    called = () if any(names_flag(words, flag) for flag in GOES_ON) else (SESSION, session)
-    return (program, *prompts, *called, *rest)
-
-
-def has_hooks(desk: Desk) -> bool:
-    """Whether our hooks stand in the project's own settings, where `git gate init --claude` puts them."""
-    return desk.repo.top is not None and MARK in text_of(desk.repo.top / SETTINGS)
-
-
-def held_back(words: Sequence[str]) -> tuple[str, ...]:
-    """The flags by which Claude Code loads nothing of the folder's own, as far as its command does not say otherwise."""
-    sources = () if names_flag(words, SOURCES) else (SOURCES, "user")
-    return (*sources, *(() if names_flag(words, SERVERS) else (SERVERS,)))
-
-
-def names_flag(words: Sequence[str], flag: str) -> bool:
-    from ..agents.claude.command import END
-
-    flags = words[: words.index(END)] if END in words else words
-    return any(word.partition("=")[0] == flag for word in flags)
-
-
-def text_of_settings(desk: Desk, name: str) -> str:
-    try:
-        with (desk.repo.place / name).open(encoding="utf-8-sig") as file:
-            return file.read(MOST_CHARACTERS)
-    except (OSError, ValueError) as unreadable:
-        raise Usage(
-            f"--settings of the agent's command cannot be read: {name}",
-            hint="a file of the repository, or JSON",
-        ) from unreadable

@@ -36,7 +36,7 @@ from ..store.git.objects import read_protected
 from ..store.git.programs import our_command
 from ..store.work import printable
 from ..text import counted, one_line
-from . import REPLACE, able_to_ask, hidden, parts, spec_of, top_of, wrong_modes
+from . import REPLACE, hidden, parts, spec_of, top_of, wrong_modes
 from .demo import (
     AGENT_TIMEOUT,
     PASSED_ON,
@@ -49,6 +49,7 @@ from .demo import (
     rehearsed,
     text_of,
 )
+from .equipping import able_to_ask
 
 if TYPE_CHECKING:
     from ..agents.agent import Finished
@@ -582,7 +583,7 @@ class RehearsalStage:
         name = f"asks {way}"
         words: tuple[str, ...] = ("claude", "-p", task)
         if task == BY_TOOL:
-            words = able_to_ask(self.open(), words, str(uuid.uuid4()))
+            words = able_to_ask(self.open(), words, str(uuid.uuid4()), self.place)
         before = set(self.waiting())
         self.model.shown = ()
         ended = self.start(*words[1:])

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from gitgate.agents.claude.command import (
+    SettingsFiles,
     is_claude,
     lasting_flags,
     remaining_flags,
@@ -25,17 +26,25 @@ THEIRS = {
 FILES = {"ci.json": json.dumps(THEIRS), "broken.json": "{", "list.json": "[]"}
 
 
+def kept(text: str) -> str:
+    FILES["kept"] = text
+    return "kept"
+
+
+KEPT = SettingsFiles(FILES.__getitem__, kept)
+
+
 def settings_in(words: tuple[str, ...]) -> dict[str, object]:
     """The one `--settings` that is left."""
     assert words[:2] == ("claude", "--settings")
     assert "--settings" not in words[3:]
-    found: dict[str, object] = json.loads(words[2])
+    found: dict[str, object] = json.loads(FILES.get(words[2], words[2]))
     return found
 
 
 def test_a_command_without_settings_gets_ours() -> None:
     """Before everything else, so that nothing that follows can swallow them."""
-    words = with_settings(["claude", "-p", "--", "{task}"], OURS, FILES.__getitem__)
+    words = with_settings(["claude", "-p", "--", "{task}"], OURS, KEPT)
     assert settings_in(words) == OURS
     assert words[3:] == ("-p", "--", "{task}")
 
@@ -51,7 +60,7 @@ def test_a_command_without_settings_gets_ours() -> None:
 )
 def test_theirs_are_kept(given: list[str]) -> None:
     """From a file or as they stand; of several the last, as the program itself has it."""
-    words = with_settings(["claude", "-p", *given, "--model", "x"], OURS, FILES.__getitem__)
+    words = with_settings(["claude", "-p", *given, "--model", "x"], OURS, KEPT)
     assert settings_in(words) == {
         "model": "opus",
         "hooks": {"PreToolUse": [{"hooks": []}, HOOK], "Stop": [{"hooks": []}]},
@@ -62,7 +71,7 @@ def test_theirs_are_kept(given: list[str]) -> None:
 
 def test_what_follows_the_options_is_left_alone() -> None:
     """A task that speaks of settings is a task."""
-    words = with_settings(["claude", "-p", "--", "--settings", "ci.json"], OURS, FILES.__getitem__)
+    words = with_settings(["claude", "-p", "--", "--settings", "ci.json"], OURS, KEPT)
     assert words[3:] == ("-p", "--", "--settings", "ci.json")
     assert json.loads(words[2]) == OURS
 
@@ -71,7 +80,7 @@ def test_what_follows_the_options_is_left_alone() -> None:
 def test_settings_that_are_none_are_said(name: str) -> None:
     """The program would pass over them."""
     with pytest.raises(Usage, match="no JSON object"):
-        with_settings(["claude", "--settings", name], OURS, FILES.__getitem__)
+        with_settings(["claude", "--settings", name], OURS, KEPT)
 
 
 @pytest.mark.parametrize(
@@ -80,13 +89,41 @@ def test_settings_that_are_none_are_said(name: str) -> None:
         (["claude"], True),
         (["/opt/bin/claude", "-p"], True),
         (["claude-code"], False),
-        (["npx", "claude"], False),
         ([], False),
+        (["npx", "claude", "-p"], True),
+        (["npx", "-y", "@anthropic-ai/claude-code@2.1.329", "-p"], True),
+        (["npx", "-p", "@anthropic-ai/claude-code", "claude", "-p"], True),
+        (["pnpm", "dlx", "@anthropic-ai/claude-code", "-p"], True),
+        (["env", "-u", "X", "A=1", "B=claude", "/usr/bin/claude", "-p"], True),
+        (["timeout", "-k", "5", "60", "nice", "-n", "5", "claude", "-p"], True),
+        (["node", "/x/@anthropic-ai/claude-code/cli.js", "-p"], True),
+        (["npx", "prettier", "claude"], False),
+        (["npx", "@anthropic-ai/claude-code-router", "claude"], False),
+        (["gemini", "-p", "claude"], False),
+        (["sh", "-c", "claude -p GO"], False),
+        (["env"], False),
+        (["npx", "-p"], False),
     ],
 )
 def test_whose_command_it_is(words: list[str], is_it: bool) -> None:
-    """Its own, by any path; not that of a program that starts it."""
+    """Its own, by any path, and behind what starts it; not that of a program that has a word of that name."""
     assert is_claude(words) is is_it
+
+
+def test_behind_what_starts_it_only_its_own_words_change() -> None:
+    """The flags go to it, not to `env` or `npx`; and what lasts is read from its own words."""
+    words = ("env", "A=1", "npx", "-y", "claude", "-p", "--settings", '{"model": "opus"}', "GO")
+    found = with_settings(words, OURS, KEPT)
+    assert found[:6] == ("env", "A=1", "npx", "-y", "claude", "--settings")
+    assert json.loads(found[6]) == {"model": "opus", **OURS}
+    assert found[7:] == ("-p", "GO")
+
+
+def test_a_file_of_theirs_is_not_shown_on_a_command_line() -> None:
+    """It may hold secrets, and everybody on the machine sees a command line; theirs itself stays as it is."""
+    words = with_settings(["claude", "-p", "--settings=ci.json"], OURS, KEPT)
+    assert words[:3] == ("claude", "--settings", "kept")
+    assert FILES["ci.json"] == json.dumps(THEIRS)
 
 
 @pytest.mark.parametrize(

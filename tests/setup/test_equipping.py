@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from gitgate.agents.claude import Claude
 from gitgate.context import Desk, open_desk
 from gitgate.errors import Failure, Usage
-from gitgate.setup import equipped, permissions_of
+from gitgate.setup import permissions_of
+from gitgate.setup.equipping import equipped
 from support.testbed.repositories import Clone
 
 RULES = {"permissions": {"allow": ["Bash(npm test:*)"], "deny": ["Edit(./migrations/**)"]}}
@@ -54,7 +56,7 @@ def test_a_command_of_claudes_is_equipped(repo: Clone, desk: Desk) -> None:
     """With a file of settings that the command names, from the top of the repository; any other command stays."""
     repo.write("ci.json", json.dumps({"model": "opus"}))
     words = equipped(desk, ["claude", "--settings", "ci.json", "-p"])
-    said = json.loads(words[2])
+    said = json.loads(Path(words[2]).read_text())
     assert said["model"] == "opus"
     assert "PreToolUse" in said["hooks"]
     assert words[3:] == ("-p",)

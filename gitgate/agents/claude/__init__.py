@@ -36,6 +36,7 @@ from ..agent import (
 # AskUserQuestion is offered only where somebody could be asked for a permission; its calls are deferred by our hook.
 ALWAYS = ("-p", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")
 SERVERS = "mcp.json"
+GIVEN = "settings.json"
 DEFERRED = "deferred"  # a file that says that a call waited for its answer
 UNANSWERED = r"Tool permission request failed: \w*Error: Stream closed"
 NO_CONVERSATION = "No conversation found with session ID"
@@ -120,7 +121,8 @@ class Claude(Agent):
     def start(self, request: Start) -> Launch:
         from . import transcript
 
-        argv = (*self._command(request, *ALWAYS), *self._resuming(request))
+        argv, files = self._command(request, *ALWAYS)
+        argv += self._resuming(request)
         if request.deferred and "PreToolUse" not in request.hooks:
             # Nobody would answer the call, and one that a person refused would be made.
             raise Usage("a deferred call needs the hook that answers it", hint="git gate init --claude")
@@ -130,7 +132,6 @@ class Claude(Agent):
         )
         prompt = request.prompt.encode("utf-8", "replace")
         env = request.environment
-        files = {}
         if waits:
             # Nothing is said to it, so that our hook tells it the rest (who answered, what changed) with the answer.
             files[DEFERRED] = prompt
@@ -142,8 +143,8 @@ class Claude(Agent):
         import json
 
         meeting = request.meeting
-        files = {}
-        argv = [*self._command(request)]
+        command, files = self._command(request)
+        argv = [*command]
         if meeting.servers:
             # In a file for our eyes only: an argument is seen by everybody on the machine, and servers take secrets.
             files[SERVERS] = json.dumps({"mcpServers": dict(meeting.servers)}).encode()
@@ -157,9 +158,24 @@ class Claude(Agent):
         argv += ["--", request.prompt] if request.prompt else []
         return Launch(tuple(argv), request.cwd, request.environment, request.folder, files=files)
 
-    def _command(self, request: Start, *flags: str) -> tuple[str, ...]:
-        """The program with every flag that keeps the worktree's own settings out, and with our hooks and the project's rules."""
-        import json
+    def _command(self, request: Start, *flags: str) -> tuple[tuple[str, ...], dict[str, bytes]]:
+        """The program with every flag that keeps the worktree's own settings out, and with our hooks and the project's rules,
+        beside the settings that this machine's arguments name; and the file that those take.
+        """
+        from .command import SettingsFiles, joined_settings, parted
+
+        files: dict[str, bytes] = {}
+
+        def read(name: str) -> str:
+            try:
+                return (request.cwd / name).read_text("utf-8-sig")
+            except (OSError, ValueError) as unreadable:
+                hint = "git config gitgate.agent.claude.arguments"
+                raise Usage(f"--settings of the agent cannot be read: {name}", hint=hint) from unreadable
+
+        def keep(text: str) -> str:
+            files[GIVEN] = text.encode("utf-8")
+            return str(request.folder / GIVEN)
 
         settings = request.settings
         sources = "user,project" if settings.project_settings else "user"
@@ -167,8 +183,10 @@ class Claude(Agent):
         given = {"hooks": request.hooks, "permissions": request.permissions}
         ours = {name: value for name, value in given.items() if value}
         program = settings.program or (self.name,)
-        last = ("--settings", json.dumps(ours)) if ours else ()
-        return (*program, *flags, "--setting-sources", sources, *servers, *settings.arguments, *last)
+        said, theirs = parted(settings.arguments)
+        joined = joined_settings(theirs, ours, SettingsFiles(read, keep)) if ours or theirs else ""
+        last = ("--settings", joined) if joined else ()
+        return (*program, *flags, "--setting-sources", sources, *servers, *said, *last), files
 
     def _resuming(self, request: Start) -> tuple[str, ...]:
         return ("--resume", need_session_id(request.session.id)) if request.session else ()

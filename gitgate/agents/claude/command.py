@@ -1,8 +1,9 @@
 """Agents: a command for Claude Code given our settings besides the person's own, and the hooks in them.
 
 The program takes one `--settings`: of several the last counts, and the others are as if nobody had said them. So ours and
-theirs become one. What is in `.claude/settings.json` is no substitute: in a folder that nobody trusted, as every job's
-checkout is, the program leaves out what that file allows.
+theirs become one. What is in `.claude/settings.json` is no substitute: the program reads that file only in the folder where it
+was started, not at the top of the repository; and in a folder that nobody trusted, as every job's checkout is, it leaves out
+what that file allows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
+from ...document import dataclass
 from ...errors import Usage
 
 FLAG, END = "--settings", "--"
@@ -29,8 +31,79 @@ SINGLE = ("--permission-mode", "--model")
 UNWATCHED = ("bypassPermissions",)
 
 
+@dataclass(frozen=True)
+class Launcher:
+    """Program that starts another one: its flags that take a word, and how many words of its own stand before that program."""
+
+    takes: tuple[str, ...] = ()
+    words: int = 0
+    assigns: bool = False
+
+
+RUNS_PACKAGES = Launcher(("-p", "--package", "-w", "--workspace"))
+LAUNCHERS = {
+    **dict.fromkeys(("npx", "bunx", "pnpx"), RUNS_PACKAGES),
+    **dict.fromkeys(("pnpm", "yarn", "bun"), Launcher(("-p", "--package"), 1)),  # dlx, x, exec
+    "env": Launcher(("-u", "--unset", "-C", "--chdir"), assigns=True),
+    "sudo": Launcher(("-u", "--user", "-g", "--group", "-h", "-p", "-C", "-D", "-R", "-T"), assigns=True),
+    "nice": Launcher(("-n", "--adjustment")),
+    "ionice": Launcher(("-c", "-n")),
+    "stdbuf": Launcher(("-i", "-o", "-e")),
+    "timeout": Launcher(("-k", "--kill-after", "-s", "--signal"), 1),
+    "nsenter": Launcher(("-t", "--target")),
+    **dict.fromkeys(("node", "nohup", "setsid", "caffeinate"), Launcher()),
+}
+MOST_LAUNCHERS = 8
+PROGRAM = r"claude(?:\.exe|\.cmd)?"
+PACKAGE = r"@anthropic-ai/claude-code(?:@[^/]+)?|.*/claude-code/cli\.m?js"
+
+
+def claude_at(words: Sequence[str]) -> int | None:
+    """Return where Claude Code stands in a command line: first, by any path, or behind what starts it; None where it does not."""
+    at = 0
+    for _ in range(MOST_LAUNCHERS):
+        if at >= len(words):
+            return None
+        name = PurePath(words[at]).name
+        if re.fullmatch(PROGRAM, name) or re.fullmatch(PACKAGE, words[at]):
+            return at
+        if name not in LAUNCHERS:
+            return None
+        at = behind_launcher(words, at + 1, LAUNCHERS[name])
+    return None
+
+
+def behind_launcher(words: Sequence[str], at: int, launcher: Launcher) -> int:
+    """Return where the program stands that a launcher starts."""
+    left = launcher.words
+    while at < len(words):
+        word = words[at]
+        if word.startswith("-"):
+            at += 2 if word in launcher.takes else 1
+        elif launcher.assigns and "=" in word:
+            at += 1
+        elif left:
+            left, at = left - 1, at + 1
+        else:
+            break
+    return at
+
+
 def is_claude(words: Sequence[str]) -> bool:
-    return bool(words) and PurePath(words[0]).name == "claude"
+    """Return whether a command line starts Claude Code."""
+    return claude_at(words) is not None
+
+
+def own_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the command line from Claude Code on; all of it where that is not found."""
+    return tuple(words[claude_at(words) or 0 :])
+
+
+def assigned(words: Sequence[str]) -> dict[str, str]:
+    """Return the variables that stand before Claude Code in its command line, as `env` takes them."""
+    before = words[: claude_at(words) or 0]
+    pairs = (word.partition("=") for word in before if not word.startswith("-") and "=" in word)
+    return {name: value for name, _, value in pairs}
 
 
 def lasting_flags(words: Sequence[str]) -> tuple[str, ...]:
@@ -138,13 +211,33 @@ def remaining_flags(kept: Sequence[str], given: Sequence[str]) -> tuple[str, ...
     return tuple(word for flag, value in pairs if flag not in named for word in (flag, value))
 
 
-def with_settings(
-    words: Sequence[str], ours: Mapping[str, Any], read: Callable[[str], str]
-) -> tuple[str, ...]:
-    """The command with both; `read` gives the text of a file that theirs names."""
-    rest, given = parted(words[1:])
-    theirs = parse_settings_flag(given if given.lstrip().startswith("{") else read(given)) if given else {}
-    return (words[0], FLAG, json.dumps(merged(theirs, ours)), *rest)
+@dataclass(frozen=True)
+class SettingsFiles:
+    """Ways to the files of settings: `read` gives the text of one that a command names; `keep` puts one where the account alone
+    reads it, and gives its path.
+    """
+
+    read: Callable[[str], str]
+    keep: Callable[[str], str]
+
+
+def with_settings(words: Sequence[str], ours: Mapping[str, Any], files: SettingsFiles) -> tuple[str, ...]:
+    """Return the command with both, given to Claude Code before everything else, so that nothing can swallow them."""
+    at = claude_at(words) or 0
+    rest, given = parted(words[at + 1 :])
+    return (*words[: at + 1], FLAG, joined_settings(given, ours, files), *rest)
+
+
+def joined_settings(given: str, ours: Mapping[str, Any], files: SettingsFiles) -> str:
+    """Return the value of `--settings` that says both.
+
+    A file of theirs is not changed; what it holds is kept in a file again, as it may be secret, and a command line is not.
+    """
+    if not given:
+        return json.dumps(ours)
+    if given.lstrip().startswith("{"):
+        return json.dumps(merged(parse_settings_flag(given), ours))
+    return files.keep(json.dumps(merged(parse_settings_flag(files.read(given)), ours)))
 
 
 def parted(words: Sequence[str]) -> tuple[list[str], str]:
@@ -193,6 +286,7 @@ def merged(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]
 SHIM = "hooks/gitgate-hook"
 # Event: what it is called for, and for how many seconds. Beyond them the program goes on as if nothing had been said.
 EVENTS: dict[str, tuple[str, str, int]] = {
+    "SessionStart": ("session-start", "", 30),
     "PreToolUse": ("pre-tool-use", "*", 180),
     "PostToolUse": ("post-tool-use", "*", 60),
     "Stop": ("stop", "", 120),

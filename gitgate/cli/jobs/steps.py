@@ -21,7 +21,8 @@ from ...gates.recording import NEVER
 from ...policy import policy_remote
 from ...policy.project import in_force
 from ...questions.prompts import Circumstances, first_prompt
-from ...setup import SOURCES, equipped, in_job, names_flag
+from ...setup import in_job
+from ...setup.equipping import SOURCES, equipped, names_flag
 from ...sharing.branches import head_branch, publish_branch
 from ...sharing.parcel import stand_apart
 from ...store.git import config_digest

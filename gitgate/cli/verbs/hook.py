@@ -39,6 +39,7 @@ HOOKS: dict[str, tuple[str, str]] = {
     "claude-post-tool-use": ("gitgate.cli.verbs.hook", "claude_post_tool_use"),
     "claude-stop": ("gitgate.cli.verbs.hook", "claude_stop"),
     "claude-session-end": ("gitgate.cli.verbs.hook", "claude_session_end"),
+    "claude-session-start": ("gitgate.cli.verbs.hook", "claude_session_start"),
     "claude-share-session": ("gitgate.cli.verbs.hook", "claude_share_session"),
 }
 
@@ -90,6 +91,7 @@ def hook_of(name: str) -> Callable[[Screen, tuple[str, ...]], int]:
     return hook
 
 
+claude_session_start = hook_of("claude-session-start")
 claude_pre_tool_use = hook_of("claude-pre-tool-use")
 claude_post_tool_use = hook_of("claude-post-tool-use")
 claude_stop = hook_of("claude-stop")

@@ -304,8 +304,9 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     It has asked when it opened a gate itself, stopped at a deferred tool call, ended with a `needs_input` or
     `NEEDS_HUMAN` object, or left a signal file. Otherwise its own exit code is passed on. Its work is left as it is.
 
-    Claude Code (`claude -p`) is given what it needs to ask: the flag by which its tool for questions is offered, our hooks where
-    the project has none, and a name for its conversation.
+    Claude Code is given what it needs to ask, in every folder: our hooks, beside its own `--settings`, the flag by which its tool
+    for questions is offered, and a name for its conversation. Where calls need approval, a command in which hooks are switched
+    off is refused (exit 4), and a run in which they did not run ends with exit 1.
 
     \b
     git gate wrap -- claude -p "Add a login page"
@@ -317,9 +318,12 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
     from uuid import uuid4
 
     from ...agents.process import run_wrapped
-    from ...setup import able_to_ask
+    from ...setup.equipping import able_to_ask, need_hooks, watched
 
-    command = able_to_ask(desk, command, str(uuid4()))
+    cwd = Path.cwd()
+    for note in need_hooks(desk, command, cwd, screen.env):
+        screen.warn(note)
+    command = able_to_ask(desk, command, str(uuid4()), cwd)
     if (known := AGENTS.get(Path(command[0]).name)) is not None:
         command = known.able_to_ask(command, known.new_session(uuid4().hex))
     tell_of_rules(screen, desk)
@@ -340,7 +344,9 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
             blank.clear()
 
     settings = click.get_current_context().meta.get(SETTINGS, ())
-    heard = run_wrapped(command, Path.cwd(), environment_of(desk, command, settings), forward)
+    with watched(desk, command, cwd, screen.env) as watch:
+        heard = run_wrapped(command, cwd, environment_of(desk, command, settings, watch.token), forward)
+        unheard = watch.missed(heard)
     gates = gates_for_command(
         desk, before, read_end(command, heard.out), asker_of(desk, command, heard.pid, agent)
     )
@@ -348,8 +354,12 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
         out.write(b"".join(blank))
         out.flush()
     click.get_current_context().meta[ASKED] = bool(gates)
-    tell_ci(screen, gates, heard.code)
-    return tell_waiting(screen, desk, gates, heard.code, waiting_ok=waiting_ok)
+    code = FAILURE if unheard and watch.ruled else heard.code
+    tell_ci(screen, gates, code)
+    waits = tell_waiting(screen, desk, gates, code, waiting_ok=waiting_ok)
+    if unheard:
+        screen.warn(unheard)
+    return code if unheard and watch.ruled else waits
 
 
 def tell_waiting(screen: Screen, desk: Desk, gates: Sequence[Gate], code: int, *, waiting_ok: bool) -> int:

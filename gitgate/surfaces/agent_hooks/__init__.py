@@ -7,6 +7,7 @@ is used, the call is not made: it is denied, with the reason.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING
 from ...errors import GateError, NotARepository
 from ...model.gate import SessionRef
 from ...questions.calls import ASK_TOOL
+from ...store import locked, private_folder
 from ...text import shell
+from ...text.digests import sha256
 from . import tools
 from .tools import NOTHING, HookEvent, HookReply, last_words, read_event
 
@@ -29,7 +32,23 @@ OURS = re.compile(r"mcp__.*git-?_?gate.*", re.IGNORECASE)
 MOST_RESULT = 6000
 
 
+def session_start(event: HookEvent) -> HookReply:
+    """Leave the mark by which `wrap` knows that our hooks run."""
+    from ...acts.needs import note_session
+
+    with contextlib.suppress(NotARepository):
+        note_session(event.desk(), event.session)
+    return NOTHING
+
+
 def post_tool_use(event: HookEvent) -> HookReply:
+    """Tell what an approved call gave, and end the run where the call has asked."""
+    if not (event.env.get("GITGATE_GATE") or may_have_asked(event)):
+        return NOTHING
+    return judge_once(event, after_call)
+
+
+def after_call(event: HookEvent) -> HookReply:
     if event.env.get("GITGATE_GATE") and event.tool != ASK_TOOL:
         told = made(event)
         if told.out:
@@ -161,11 +180,64 @@ def share(event: HookEvent, gates: list[str]) -> None:
     )
 
 
+# The same hook may be a project's, a plugin's and `wrap`'s: the program starts each of them, for the same event, side by side. Who
+# comes first judges it, and the others, who wait for that, say the same.
+
+
+SLOTS = 2  # digits of an event's digest: so many files at most, whatever is judged
+
+
+def judge_once(event: HookEvent, judge: Callable[[HookEvent], HookReply]) -> HookReply:
+    """Judge an event once, however many of our hooks the agent's program starts for it.
+
+    An event is what was told to the letter, by one process of the program: started again it may tell the same, which is another
+    event. Where that process is not seen, each hook judges by itself.
+    """
+    run = program_above(event)
+    try:
+        folder = private_folder(event.desk().repo.state_dir / "judged") if run else None
+    except NotARepository:
+        folder = None
+    if folder is None:
+        return judge(event)
+    key = sha256(f"{run}\n{event.digest}".encode()).hexdigest()
+    place = folder / key[:SLOTS]
+    with locked(place, wait=True):
+        known = read_judged(place, key)
+        if known is not None:
+            return known.repeated()
+        reply = judge(event)
+        place.write_text(json.dumps({"key": key, "out": reply.out, "told": reply.told}), encoding="utf-8")
+        return reply
+
+
+def program_above(event: HookEvent) -> str:
+    """The process of the agent's program that told of the event, as no other was or will be; empty where it is not seen."""
+    from ...context import above
+    from ...context.machine import boot_id, started
+
+    pid = next((one.pid for one in above() if one.agent == "claude"), None)
+    return f"{event.session} {pid} {started(pid)} {boot_id()}" if pid is not None else ""
+
+
+def read_judged(place: Path, key: str) -> HookReply | None:
+    try:
+        said = json.loads(place.read_text(encoding="utf-8"))
+        return HookReply(said["out"], said["told"]) if said["key"] == key else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def once(judge: Callable[[HookEvent], HookReply]) -> Callable[[HookEvent], HookReply]:
+    return lambda event: judge_once(event, judge)
+
+
 HOOKS: dict[str, Callable[[HookEvent], HookReply]] = {
-    "claude-pre-tool-use": tools.pre_tool_use,
+    "claude-session-start": session_start,
+    "claude-pre-tool-use": once(tools.pre_tool_use),
     "claude-post-tool-use": post_tool_use,
-    "claude-stop": run_stopped,
-    "claude-session-end": session_end,
+    "claude-stop": once(run_stopped),
+    "claude-session-end": once(session_end),
 }
 BEFORE = "claude-pre-tool-use"
 

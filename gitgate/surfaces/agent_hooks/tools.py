@@ -16,6 +16,7 @@ from ...questions.call_rules import WRITERS, CallRule
 from ...questions.calls import ASK_TOOL, Call, CallPlace, CallRuling, Fate, Placed, judge_call
 from ...questions.calls import texts_in as texts_of
 from ...text import neutral, shell
+from ...text.digests import sha256
 
 if TYPE_CHECKING:
     from ...context import Desk
@@ -42,6 +43,14 @@ class HookReply:
     def value(self) -> dict[str, object]:
         return dict(json.loads(self.out)) if self.out else {}
 
+    def repeated(self) -> HookReply:
+        """Return what a second hook says of the same event: the decision on a call again, and nothing that was told already."""
+        output = self.value.get("hookSpecificOutput")
+        if not isinstance(output, dict) or "permissionDecision" not in output:
+            return NOTHING
+        kept = {name: value for name, value in output.items() if name != "additionalContext"}
+        return HookReply(json.dumps({**self.value, "hookSpecificOutput": kept}))
+
 
 NOTHING = HookReply()
 
@@ -60,6 +69,7 @@ class HookEvent:
     said: str = ""
     again: bool = False
     response: object = None
+    digest: str = ""  # of all that was told: each hook of one event is told the same, to the letter
     env: Mapping[str, str] = field(default_factory=dict)
     desks: list[Desk] = field(default_factory=list, repr=False, compare=False)
 
@@ -125,6 +135,7 @@ def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> HookEvent:
         said=words("last_assistant_message"),
         again=value.get("stop_hook_active") is True,
         response=value.get("tool_response"),
+        digest=sha256(raw).hexdigest(),
         env=env,
     )
 

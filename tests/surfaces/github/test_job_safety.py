@@ -205,7 +205,7 @@ def test_without_the_default_branch_nothing_is_done(team: Team) -> None:
 # the action
 
 # The steps of it that are a person's own: the agent is installed, and what they have besides is run.
-THEIRS = ("npm install --global @anthropic-ai/claude-code@2.1.326", "make fixtures")
+THEIRS = ("npm install --global @anthropic-ai/claude-code@2.1.329", "make fixtures")
 
 
 def documented() -> list[dict[str, Any]]:
