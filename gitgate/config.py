@@ -194,7 +194,11 @@ SETTINGS = (
         power=True,
     ),
     Setting(
-        "policyFile", "text", "", "a policy of this machine's own, beside that of the repository", power=True
+        "policyFile",
+        "text",
+        "",
+        "a file of this machine's own with `policy` and `approvals`, beside that of the repository",
+        power=True,
     ),
     Setting("requireSigned", "flag", "false", "only signed answers are acted on here", power=True),
     Setting(

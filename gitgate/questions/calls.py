@@ -94,7 +94,8 @@ def rule_words(rule: CallRule) -> str:
     why = f": {rule.why}" if rule.why else ""
     if not rule.source.counts:
         return f"The rule `{rule.text}` of {rule.source.words} does not count yet, and holds the call all the same{why}."
-    return f"The rule `{rule.text}` asks for a person{why}."
+    of = f" of {rule.source.words}" if rule.source.file else ""
+    return f"The rule `{rule.text}`{of} asks for a person{why}."
 
 
 def only_reads(tool: str, given: Mapping[str, object]) -> bool:

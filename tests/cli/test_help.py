@@ -112,6 +112,8 @@ def test_words_are_completed(repo: Clone, ask: Ask) -> None:
     assert "--priority" in complete("git-gate ask --pri", repo.path)
     assert complete("git-gate ask --priority u", repo.path) == ["urgent"]
     assert complete("git-gate help dead", repo.path) == ["deadlines"]
+    assert complete("git-gate policy tr", repo.path) == ["try"]
+    assert complete("git-gate policy try --tool Noteb", repo.path) == ["NotebookEdit", "NotebookRead"]
     for verb in ("show", "respond", "check", "comment", "log"):
         assert complete(f"git-gate {verb} {gate[:3]}", repo.path) == [gate]
 

@@ -23,6 +23,7 @@ from ...gates.agency import hooks_folder
 from ...policy import load_book, protected_refs
 from ...policy.rulebook import load_standing
 from ...policy.ruling import cautions
+from ...questions.call_rules import TOOLS
 from ...questions.calls import Fate, call_in_words
 from ...render import paint
 from ...setup import parts
@@ -399,8 +400,13 @@ def call_rule_shape(rule: CallRule) -> dict[str, object]:
 
 @policy_command.command("try")
 @click.argument("words", nargs=-1, metavar="[WORDS]")
-@click.option("--tool", metavar="NAME", help="The agent's tool; otherwise Bash, with --path Write.")
-@click.option("--path", metavar="FILE", help="The file that the tool is given.")
+@click.option(
+    "--tool",
+    metavar="NAME",
+    help="The agent's tool; otherwise Bash, with --path Write.",
+    shell_complete=lambda _ctx, _param, begun: [one for one in TOOLS if one.startswith(begun)],
+)
+@click.option("--path", metavar="FILE", type=click.Path(), help="The file that the tool is given.")
 @verb
 def try_command(screen: Screen, words: tuple[str, ...], tool: str | None, path: str | None) -> int:
     """Say whether a call of an agent would wait for a person, and by which rule. Nothing is run, and no gate is made.
