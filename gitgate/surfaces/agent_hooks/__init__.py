@@ -7,7 +7,6 @@ is used, the call is not made: it is denied, with the reason.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from ...errors import GateError, NotARepository
 from ...model.gate import SessionRef
 from ...questions.calls import ASK_TOOL
 from ...store import locked, private_folder
-from ...text import shell
+from ...text import neutral, shell
 from ...text.digests import sha256
 from . import tools
 from .tools import NOTHING, HookEvent, HookReply, last_words, read_event
@@ -33,12 +32,26 @@ MOST_RESULT = 6000
 
 
 def session_start(event: HookEvent) -> HookReply:
-    """Leave the mark by which `wrap` knows that our hooks run."""
+    """Leave the mark by which `wrap` knows that our hooks run, and say which rules count where nobody else does."""
     from ...acts.needs import note_session
 
-    with contextlib.suppress(NotARepository):
+    try:
         note_session(event.desk(), event.session)
-    return NOTHING
+    except NotARepository:
+        return NOTHING
+    return NOTHING if told_otherwise(event) else judge_once(event, tell_rules)
+
+
+def tell_rules(event: HookEvent) -> HookReply:
+    """Which rules on calls count here, from which commit, and which do not yet: for whoever started the program."""
+    from ...policy.rulebook import load_standing, standing_words
+
+    desk = event.desk()
+    words = [
+        f"git gate: {neutral(each)}"
+        for each in standing_words(load_standing(desk, *tools.family(event, desk)))
+    ]
+    return HookReply(json.dumps({"systemMessage": "\n".join(words)})) if words else NOTHING
 
 
 def post_tool_use(event: HookEvent) -> HookReply:

@@ -457,8 +457,13 @@ def rule_on_call(event: HookEvent, desk: Desk) -> CallRuling:
     """What the rules say of a call: those that count, and those where the agent works and where it was started."""
     from ...policy.rulebook import load_standing
 
-    family = [one for one in event.desks if one.repo.common_dir == desk.repo.common_dir and one is not desk]
-    return judge_call(load_standing(desk, *family).book, event.tool, event.given, place_of(event, desk))
+    book = load_standing(desk, *family(event, desk)).book
+    return judge_call(book, event.tool, event.given, place_of(event, desk))
+
+
+def family(event: HookEvent, desk: Desk) -> list[Desk]:
+    """Other working trees of the repository that the event is about: where the agent stands, and where it was started."""
+    return [one for one in event.desks if one.repo.common_dir == desk.repo.common_dir and one is not desk]
 
 
 def foretell(event: HookEvent) -> CallRuling:
