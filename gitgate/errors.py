@@ -21,15 +21,24 @@ FULL = (
 
 
 class GateError(Exception):
-    """A failure that a user may meet. `hint` is what to do next, with the command to type."""
+    """A failure that a user may meet. `hint` is what to do next, with the command to type.
+
+    `about`: the question, gate or flag that it is about, which begins the message; `words` is the rest of it.
+    """
 
     code = "failed"
     kind = "failure"
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: str, *, hint: str = "", about: str = "") -> None:
+        self.words = message
+        self.about = about
+        self.message = f"{about}: {message}" if about else message
+        super().__init__(self.message)
         self.hint = hint
+
+    def words_without(self, subject: str) -> str:
+        """The message, for whoever sees already what it is about."""
+        return self.words if self.about == subject else self.message
 
 
 def tells_of_full_disk(failed: BaseException) -> bool:
@@ -121,7 +130,13 @@ class Usage(GateError):
 
 
 class BadAnswer(Usage):
+    """What was given is no answer. `tells`: its words say already what would be one."""
+
     code = "bad_answer"
+
+    def __init__(self, message: str, *, hint: str = "", about: str = "", tells: bool = False) -> None:
+        super().__init__(message, hint=hint, about=about)
+        self.tells = tells
 
 
 class BadDocument(Usage):

@@ -255,13 +255,14 @@ def conversation_of_fork(desk: Desk, first: Gate) -> SavedSession | None:
     picked = as_asked(desk, first, oid)
     if wrong := session_proof.against_session(desk, first, picked):
         raise BrokenRecord(
-            f"gate {first.id}: the saved session was changed by somebody else: {wrong}",
+            f"the saved session was changed by somebody else: {wrong}",
             hint="git gate verify",
+            about=f"gate {first.id}",
         )
     saved = sessions.read_session(desk, picked)
     if sessions.session_digest(session.salt, saved.id) != session.digest:
         raise BrokenRecord(
-            f"gate {first.id}: the saved session is not the one that asked", hint="git gate verify"
+            "the saved session is not the one that asked", hint="git gate verify", about=f"gate {first.id}"
         )
     found = adapter(session.agent).forked(replace(saved, agent=session.agent), desk.entropy(16))
     if found is None:

@@ -534,7 +534,9 @@ def put_aside(desk: Desk, later: str | None) -> str | None:
     try:
         seconds = times.parse_duration(later)
     except Usage as wrong:
-        raise Usage(f"--later: {wrong.message}", hint="git gate edit ID --later 2h, or --later now") from None
+        raise Usage(
+            wrong.message, hint="git gate edit ID --later 2h, or --later now", about="--later"
+        ) from None
     if seconds <= 0:
         raise Usage("it is put aside for some time", hint="--later 2h, or --later now to have it back")
     return times.format_time(desk.clock() + seconds)

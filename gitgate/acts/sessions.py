@@ -185,8 +185,9 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
     wrong = against_session(desk, gate, oid) if oid is not None else ""
     if wrong:
         raise BrokenRecord(
-            f"gate {gate.id}: the saved session was changed by somebody else: {wrong}",
+            f"the saved session was changed by somebody else: {wrong}",
             hint=f"erase it: git gate session drop {gate.id[:6]}   the answer is still there: git gate check {gate.id[:6]}",
+            about=f"gate {gate.id}",
         )
     saved = read_session(desk, oid) if oid is not None else None
     if saved is None and here is not None and here.session:
@@ -195,7 +196,7 @@ def bring(desk: Desk, gate: Gate) -> SavedSession:
         raise stayed(gate, "here")
     if session_digest(session.salt, saved.id) != session.digest:
         raise BrokenRecord(
-            f"gate {gate.id}: the saved session is not the one that asked", hint="git gate verify"
+            "the saved session is not the one that asked", hint="git gate verify", about=f"gate {gate.id}"
         )
     return replace(saved, agent=session.agent)
 

@@ -60,7 +60,7 @@ def check_enclosed(desk: Desk, done: Verified, gate: Gate) -> None:
                 gate.id,
                 gate.history[0].commit,
                 "attachment",
-                absent.message.removeprefix(f"gate {gate.id}: "),
+                absent.words_without(f"gate {gate.id}"),
             )
     forms = [question for question in gate.opened.questions if type_of(question).has_schema]
     for entry in gate.history:
@@ -299,7 +299,7 @@ def check_all(
 
 def broken_at(gate: str, tip: str, broken: GateError) -> Problem:
     """A record that cannot be read, with the commit that its error names."""
-    words = broken.message.removeprefix(f"gate {gate}: ")
+    words = broken.words_without(f"gate {gate}")
     found = _COMMIT.search(words)
     return Problem(gate, found[1] if found else tip, "record", words)
 
@@ -334,7 +334,7 @@ def check_record(desk: Desk, gate: str, tip: str, *, archived: bool) -> tuple[Ch
             if desk.records.commit(oid).signed:
                 signed[oid] = entry
     if last is None:
-        raise BrokenRecord(f"gate {gate}: it has no events")
+        raise BrokenRecord("it has no events", about=f"gate {gate}")
     return Checked(last, archived, signed), problems
 
 

@@ -94,14 +94,14 @@ class QuestionType:
         return f"git gate respond ID {words}   ({self.expected(question)})"
 
     def empty(self, question: Question) -> BadAnswer:
-        return BadAnswer(f"{question.key}: an empty answer is not an answer", hint=self.typed(question))
+        return BadAnswer("an empty answer is not an answer", hint=self.typed(question), about=question.key)
 
     # The answer
 
     def read(self, question: Question, given: object) -> Value:
         """What `given` means as an answer; BadAnswer says what was expected."""
         if not isinstance(given, str):
-            raise BadAnswer(f"{question.key}: expected text, found {kind_of(given)}")
+            raise BadAnswer(f"expected text, found {kind_of(given)}", about=question.key, tells=True)
         text = given.strip("\n")
         if not text.strip():
             raise self.empty(question)
@@ -115,8 +115,9 @@ class QuestionType:
         """What --approve and --reject mean."""
         flag = "--approve" if approve else "--reject"
         raise BadAnswer(
-            f"{question.key}: {flag} answers an approval; this is {article(question.type)} question",
+            f"{flag} answers an approval; this is {article(question.type)} question",
             hint=self.typed(question),
+            about=question.key,
         )
 
     def from_pairs(self, question: Question, pairs: Sequence[tuple[str, str]]) -> Value:

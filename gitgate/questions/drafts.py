@@ -137,7 +137,7 @@ def default_of(plain: Question, given: object) -> Value:
     try:
         return read_value(plain, given)
     except BadAnswer as wrong:
-        words = f"the default does not fit the question: {wrong.message.removeprefix(f'{plain.key}: ')}"
+        words = f"the default does not fit the question: {wrong.words_without(plain.key)}"
         raise Usage(words, hint="a default is an answer to the question: --default LABEL") from None
 
 

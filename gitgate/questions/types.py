@@ -82,8 +82,10 @@ class ApprovalType(QuestionType):
         if not word:
             raise self.empty(question)
         raise BadAnswer(
-            f"{question.key}: expected yes or no, found {quoted(given)}",
+            f"expected yes or no, found {quoted(given)}",
             hint="git gate respond ID --approve, or --reject; more words go into --note",
+            about=question.key,
+            tells=True,
         )
 
     def is_possible(self, question: Question, value: Value) -> bool:
@@ -99,14 +101,18 @@ class ApprovalType(QuestionType):
         strange = [name for name in data if name not in (*VALUES, *NOTES, *WORDS, "status", "approved")]
         if strange:
             raise BadAnswer(
-                f"{question.key}: expected a decision and words about it; found {strange[0]!r} too"
+                f"expected a decision and words about it; found {strange[0]!r} too",
+                about=question.key,
+                tells=True,
             )
         found = {self.decision(question, data[n]) for n in (*VALUES, "approved") if data.get(n) is not None}
         status = str(data.get("status") or "").upper()
         if status in SAYS_YES | SAYS_NO:
             found.add(status in SAYS_YES)
         if len(found) > 1:
-            raise BadAnswer(f"{question.key}: expected one decision; this says both yes and no")
+            raise BadAnswer(
+                "expected one decision; this says both yes and no", about=question.key, tells=True
+            )
         return found.pop() if found and status in SAYS_YES | SAYS_NO | SAYS_NEITHER else None
 
     def decision(self, question: Question, given: object) -> bool:
@@ -122,7 +128,10 @@ class ApprovalType(QuestionType):
         if word in NO or word in REJECTING:
             return False
         raise BadAnswer(
-            f"{question.key}: expected yes or no", hint="approve, or reject; more words: --message"
+            "expected yes or no",
+            hint="approve, or reject; more words: --message",
+            about=question.key,
+            tells=True,
         )
 
     def ways(self, question: Question, start: str) -> list[str]:
@@ -171,7 +180,9 @@ class ChoiceType(QuestionType):
 
     def read(self, question: Question, given: object) -> Value:
         if not isinstance(given, str):
-            raise BadAnswer(f"{question.key}: expected one of the options, found {kind_of(given)}")
+            raise BadAnswer(
+                f"expected one of the options, found {kind_of(given)}", about=question.key, tells=True
+            )
         return self.pick(question, given)
 
     def pick(self, question: Question, given: str) -> str:
@@ -182,7 +193,7 @@ class ChoiceType(QuestionType):
         if label is not None:
             return label
         wrong = questions.wrong_option(question, word)
-        raise BadAnswer(f"{question.key}: {wrong}", hint=questions.option_hint(question, word))
+        raise BadAnswer(wrong, hint=questions.option_hint(question, word), about=question.key, tells=True)
 
     def is_possible(self, question: Question, value: Value) -> bool:
         return super().is_possible(question, value) and is_option(question, str(value))
@@ -202,7 +213,11 @@ class ChoiceType(QuestionType):
         label = self.read(question, value)
         word = str(value).strip()
         if word.casefold() != str(label).casefold() and not word.startswith("#"):
-            raise BadAnswer(f"{question.key}: expected a whole label; {word!r} is the beginning of {label!r}")
+            raise BadAnswer(
+                f"expected a whole label; {word!r} is the beginning of {label!r}",
+                about=question.key,
+                tells=True,
+            )
         return label
 
     def ways(self, question: Question, start: str) -> list[str]:
@@ -255,9 +270,9 @@ class ChoiceType(QuestionType):
         chosen = [place for place in said.get("", ()) if place]
         strange = [place for place in chosen if not questions.is_place(question, place)]
         if strange:
-            raise BadAnswer(f"{question.key}: there is no option {quoted(strange[0])}")
+            raise BadAnswer(f"there is no option {quoted(strange[0])}", about=question.key, tells=True)
         if own and chosen:
-            raise BadAnswer(f"{question.key}: choose, or answer in your own words: not both")
+            raise BadAnswer("choose, or answer in your own words: not both", about=question.key)
         if own:
             return f"other:{own}"
         if not chosen:
@@ -325,7 +340,9 @@ class ChoicesType(ChoiceType):
         elif isinstance(given, (list, tuple)):
             parts = given
         else:
-            raise BadAnswer(f"{question.key}: expected a list of options, found {kind_of(given)}")
+            raise BadAnswer(
+                f"expected a list of options, found {kind_of(given)}", about=question.key, tells=True
+            )
         if not parts:
             raise self.empty(question)
         return list(dict.fromkeys(str(super(ChoicesType, self).read(question, part)) for part in parts))
@@ -402,12 +419,16 @@ class FormType(QuestionType):
             given = self.parsed(question, given)
         if not isinstance(given, Mapping):
             raise BadAnswer(
-                f"{question.key}: expected an object with the form's fields, found {kind_of(given)}"
+                f"expected an object with the form's fields, found {kind_of(given)}",
+                about=question.key,
+                tells=True,
             )
         value = dict(given)
         problems = validate(question.schema or {}, value)
         if problems:
-            raise BadAnswer(f"{question.key}: the form does not fit its schema: " + "; ".join(problems[:5]))
+            raise BadAnswer(
+                "the form does not fit its schema: " + "; ".join(problems[:5]), about=question.key
+            )
         return value
 
     def parsed(self, question: Question, text: str) -> object:
@@ -419,7 +440,10 @@ class FormType(QuestionType):
             return json.loads(text)
         except (ValueError, RecursionError) as wrong:
             raise BadAnswer(
-                f"{question.key}: expected a form as JSON: {wrong}", hint="or give its fields: -a FIELD=VALUE"
+                f"expected a form as JSON: {wrong}",
+                hint="or give its fields: -a FIELD=VALUE",
+                about=question.key,
+                tells=True,
             ) from None
 
     def is_possible(self, question: Question, value: Value) -> bool:
@@ -586,12 +610,16 @@ def read_other(question: Question, given: str) -> Value:
     one = TYPES[question.type]
     if not one.has_options:
         raise BadAnswer(
-            f"{question.key}: --other is for choices; this is {article(question.type)} question",
+            f"--other is for choices; this is {article(question.type)} question",
             hint=typed(question),
+            about=question.key,
         )
     if not question.other:
         raise BadAnswer(
-            f"{question.key}: only the options are allowed: {labels_listed(question)}", hint=typed(question)
+            f"only the options are allowed: {labels_listed(question)}",
+            hint=typed(question),
+            about=question.key,
+            tells=True,
         )
     if not given.strip():
         raise one.empty(question)
@@ -646,4 +674,4 @@ def json_or_text(question: Question, text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as wrong:
-        raise BadAnswer(f"{question.key}: expected JSON: {wrong}") from wrong
+        raise BadAnswer(f"expected JSON: {wrong}", about=question.key, tells=True) from wrong

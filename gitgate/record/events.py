@@ -285,14 +285,16 @@ def fold(gate_id: str, entries: Sequence[Entry]) -> Gate:
 def stages(gate_id: str, entries: Sequence[Entry]) -> Iterator[Gate]:
     """The gate as it was after each of its events."""
     if not entries or not isinstance(entries[0].event, Opened):
-        raise BrokenRecord(f"gate {gate_id}: the record does not begin with a question")
+        raise BrokenRecord("the record does not begin with a question", about=f"gate {gate_id}")
     gate = begin(gate_id, entries[0], entries[0].event)
     yield gate
     for entry in entries[1:]:
         try:
             gate = apply(gate, entry)
         except IllegalEvent as illegal:
-            raise BrokenRecord(f"gate {gate_id}: commit {entry.commit[:12]}: {illegal.message}") from illegal
+            raise BrokenRecord(
+                f"commit {entry.commit[:12]}: {illegal.message}", about=f"gate {gate_id}"
+            ) from illegal
         yield gate
 
 
@@ -337,7 +339,7 @@ def apply(gate: Gate, entry: Entry) -> Gate:
     if isinstance(event, Remark):
         # Words that lead nowhere are only kept; those that end the gate say why.
         return moved if after == gate.state else replace(moved, closing=event, expired=name == "expired")
-    raise BrokenRecord(f"gate {gate.id}: {entry.name} cannot follow an opened gate")
+    raise BrokenRecord(f"{entry.name} cannot follow an opened gate", about=f"gate {gate.id}")
 
 
 def effective(gate: Gate, entry: Entry) -> str:
@@ -363,25 +365,29 @@ def check_silence(gate: Gate, entry: Entry, name: str) -> None:
         gate.deadline is None or getattr(entry.event, "at", "") < gate.deadline
     ):
         raise BrokenRecord(
-            f"gate {gate.id}: it is said to be {name}, but its deadline ({gate.deadline or 'none'}) had not passed"
+            f"it is said to be {name}, but its deadline ({gate.deadline or 'none'}) had not passed",
+            about=f"gate {gate.id}",
         )
     if name == "reminded" and getattr(entry.event, "later", None) and gate.opened.on_timeout != "defer":
         raise BrokenRecord(
-            f"gate {gate.id}: its deadline is said to put it aside, and nobody asked for that (on_timeout is "
-            f"{gate.opened.on_timeout})"
+            "its deadline is said to put it aside, and nobody asked for that (on_timeout is "
+            f"{gate.opened.on_timeout})",
+            about=f"gate {gate.id}",
         )
 
 
 def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
     if answer.gate != gate.id:
-        raise BrokenRecord(f"gate {gate.id}: an answer in its record is for gate {answer.gate}")
+        raise BrokenRecord(f"an answer in its record is for gate {answer.gate}", about=f"gate {gate.id}")
     if answer.seen != entry.fork and answer.seen not in entry.saw and answer.seen not in gate.tally.places:
-        raise BrokenRecord(f"gate {gate.id}: an answer names a commit as seen that is not in the record")
+        raise BrokenRecord(
+            "an answer names a commit as seen that is not in the record", about=f"gate {gate.id}"
+        )
     from ..questions.answers import misfit  # late: a question has no answer yet
 
     wrong = misfit(gate.opened, answer)
     if wrong:
-        raise BrokenRecord(f"gate {gate.id}: an answer does not fit: {wrong}")
+        raise BrokenRecord(f"an answer does not fit: {wrong}", about=f"gate {gate.id}")
     if gate.state == model.AWAITING and said_meanwhile(gate, entry, answer.by):
         return "late"
     if answer.amends is not None:
@@ -475,7 +481,7 @@ def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
             )
     if again:
         return "late"
-    raise BrokenRecord(f"gate {gate.id}: an amendment does not follow its author's own answer")
+    raise BrokenRecord("an amendment does not follow its author's own answer", about=f"gate {gate.id}")
 
 
 def decisive(gate: Gate, answer: Answer) -> bool:
@@ -544,7 +550,7 @@ def with_claim(before: Gate, moved: Gate, entry: Entry, claim: Claim) -> Gate:
         )
     told = told_commit(before)
     if claim.answer != told:
-        raise BrokenRecord(f"gate {before.id}: a claim is for an answer that does not count")
+        raise BrokenRecord("a claim is for an answer that does not count", about=f"gate {before.id}")
     return replace(moved, claim=entry, outcome=None, attempts=before.attempts + 1)
 
 
@@ -557,7 +563,7 @@ def told_commit(gate: Gate) -> str:
 
 def with_outcome(before: Gate, moved: Gate, outcome: Outcome) -> Gate:
     if before.claim is None or outcome.claim != before.claim.commit:
-        raise BrokenRecord(f"gate {before.id}: an outcome is for a claim that is not the current one")
+        raise BrokenRecord("an outcome is for a claim that is not the current one", about=f"gate {before.id}")
     return replace(moved, claim=before.claim if outcome.result == "resumed" else None, outcome=outcome)
 
 

@@ -134,7 +134,7 @@ def ask_form(screen: Screen, question: Question) -> dict[str, object] | str:
         except BadAnswer as wrong:
             if not value:  # nor is there anything to mend
                 raise NotYet from None
-            screen.tell(f"  {wrong.message.removeprefix(question.key + ': ')}; once more")
+            screen.tell(f"  {wrong.words_without(question.key)}; once more")
         else:
             return value
 
@@ -258,9 +258,8 @@ def ask_line(screen: Screen, _desk: Desk, _gate: Gate, question: Question, notes
         try:
             read_mapping([question], {question.key: value})
         except BadAnswer as wrong:
-            words = wrong.message.removeprefix(question.key + ": ")
-            named = "expected" in words or "option" in words
-            screen.tell(f"  {words}" if named else f"  {words}; {expected(question)}")
+            words = wrong.words_without(question.key)
+            screen.tell(f"  {words}" if wrong.tells else f"  {words}; {expected(question)}")
         else:
             return value
 

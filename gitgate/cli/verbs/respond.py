@@ -157,7 +157,7 @@ def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, 
 
 def nameless(unfit: Usage) -> Usage:
     """The only question needs no name; its key is one that we gave it."""
-    unfit.message = unfit.message.removeprefix("answer: ")
+    unfit.message = unfit.words_without("answer")
     return unfit
 
 

@@ -83,7 +83,7 @@ class Chains:
         oid: str | None = tip
         while oid is not None:
             if len(chain) >= MOST_EVENTS:
-                raise BrokenRecord(f"gate {gate}: the record has more than {MOST_EVENTS} events")
+                raise BrokenRecord(f"the record has more than {MOST_EVENTS} events", about=f"gate {gate}")
             commit = self.commit(oid)
             chain.append((oid, commit))
             oid = commit.parents[0] if commit.parents else None
@@ -96,11 +96,14 @@ class Chains:
         folder = attachments is None or attachments.mode == FOLDER
         if strange or question is None or question.mode != REGULAR or not folder:
             raise BrokenRecord(
-                f"gate {gate}: commit {oid[:12]}: a record begins with {QUESTION_FILE} and attachments alone"
+                f"commit {oid[:12]}: a record begins with {QUESTION_FILE} and attachments alone",
+                about=f"gate {gate}",
             )
         data = self.blob(question.oid)
         if gate_id(data) != gate:
-            raise BrokenRecord(f"gate {gate}: its question was rewritten; it belongs to gate {gate_id(data)}")
+            raise BrokenRecord(
+                f"its question was rewritten; it belongs to gate {gate_id(data)}", about=f"gate {gate}"
+            )
         return Entry(oid, "opened", parse_recorded(gate, None, data, QUESTION_FILE), (), QUESTION_FILE)
 
     def entry(
@@ -197,7 +200,7 @@ class Chains:
 
     def attachment(self, gate: Gate, name: str) -> bytes:
         """An attachment's bytes. It is a regular file in folders; a link, or nothing, is an error."""
-        absent = BrokenRecord(f"gate {gate.id}: its record holds no file {ATTACHMENTS}/{name}")
+        absent = BrokenRecord(f"its record holds no file {ATTACHMENTS}/{name}", about=f"gate {gate.id}")
         tree = self.tree(self.commit(gate.history[0].commit).tree)
         *folders, last = [ATTACHMENTS, *name.split("/")]
         for part in folders:

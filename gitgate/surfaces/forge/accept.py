@@ -298,7 +298,7 @@ def give(case: CommentCase, said: ReplySaid, gate: Gate) -> Accepted:
             else answer_by_reply(case, said, gate, home)
         )
     except Usage as unfit:  # what no answer, or no document, can be
-        why = unfit.message.removeprefix("answer: ")
+        why = unfit.words_without("answer")
         return tell_thread(
             case,
             "unclear",

@@ -456,7 +456,7 @@ class Showing:
             listener.done_with(item, self.gate)
             listener.told(item, "answered", f"{words}; {listener.words_of(desk, done)}", answer=words)
         except BadAnswer as unfit:
-            self.problem = unfit.message.removeprefix(f"{self.gate.opened.questions[0].key}: ")
+            self.problem = unfit.words_without(self.gate.opened.questions[0].key)
             return
         except Stale as changed:
             listener.told(item, "changed", f"{changed.message}; shown anew")

@@ -428,7 +428,7 @@ class WebSite:
             with self.logins.using_link(visitor.link) if visitor.link else nullcontext():
                 words: str = with_gate(self.world, name, act)
         except BadAnswer as unfit:
-            unfit.message = unfit.message.removeprefix("answer: ")
+            unfit.message = unfit.words_without("answer")
             unfit.hint = ""
             return self.letter(visitor, name, fields, unfit)
         except GateError as refused:
@@ -464,7 +464,7 @@ class WebSite:
         try:
             words: str = with_gate(self.world, name, act)
         except Usage as unfit:
-            unfit.message = unfit.message.removeprefix("--later: ")
+            unfit.message = unfit.words_without("--later")
             unfit.hint = ""
             return self.letter(visitor, name, fields, unfit, deed)
         except GateError as refused:
