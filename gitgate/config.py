@@ -483,12 +483,12 @@ def misfit(setting: Setting, value: str) -> str:
     if kind == "hours" and value and not re.fullmatch(HOURS, value):
         return "hours of this machine's clock, such as 22:00-07:00"
     if kind == "duration" and value:
-        from .text import parse_duration
+        from .text import A_DURATION, parse_duration
 
         try:
             parse_duration(value)
-        except Usage as none:
-            return none.message.removeprefix("expected ").partition("; found")[0]
+        except Usage:
+            return A_DURATION
     return ""
 
 

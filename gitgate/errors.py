@@ -134,7 +134,7 @@ class BadAnswer(Usage):
 
     code = "bad_answer"
 
-    def __init__(self, message: str, *, hint: str = "", about: str = "", tells: bool = False) -> None:
+    def __init__(self, message: str, *, hint: str = "", about: str = "", tells: bool = True) -> None:
         super().__init__(message, hint=hint, about=about)
         self.tells = tells
 

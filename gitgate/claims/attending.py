@@ -279,7 +279,7 @@ def until_decided(desk: Desk, gate: Gate, limit: WaitLimit, attendance: Attendan
                 # Out of reach nobody knows whether another acts on it already: the answer is not given out twice.
                 if over:
                     raise
-                desk.progress(f"still waiting: {silent.message}")
+                desk.remind(f"still waiting: {silent.message}")
         elif over:
             attendance.leave(gate)
             return gate
@@ -288,7 +288,7 @@ def until_decided(desk: Desk, gate: Gate, limit: WaitLimit, attendance: Attendan
             hear_remote(desk, remote)
             next_fetch, every = now + every, min(every * 1.5, SLOWEST_FETCH)
         elif now >= next_word:
-            desk.progress(f"still waiting for an answer to {gate.id} ({int((now - start) / 60)} min)")
+            desk.remind(f"still waiting for an answer to {gate.id} ({int((now - start) / 60)} min)")
             next_word += WORD_EVERY
         left = None if limit.seconds is None else limit.seconds - (now - start)
         limit.sleep(pause if left is None else max(0.0, min(pause, left)))

@@ -37,6 +37,8 @@ class Desk:
     bulk: bool
     entropy: Callable[[int], str] = lambda size: os.urandom(size).hex()
     progress: Callable[[str], None] = lambda _words: None
+    remind: Callable[[str], None] = lambda _words: None
+    """What somebody who waits for long is told now and then, also where nobody watches a terminal."""
     judged: str = ""
     """The moment that deadlines are judged by, where that is not now: replies that were written before it may not be heard yet."""
     heard: float = 0.0

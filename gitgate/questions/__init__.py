@@ -94,14 +94,16 @@ class QuestionType:
         return f"git gate respond ID {words}   ({self.expected(question)})"
 
     def empty(self, question: Question) -> BadAnswer:
-        return BadAnswer("an empty answer is not an answer", hint=self.typed(question), about=question.key)
+        return BadAnswer(
+            "an empty answer is not an answer", hint=self.typed(question), about=question.key, tells=False
+        )
 
     # The answer
 
     def read(self, question: Question, given: object) -> Value:
         """What `given` means as an answer; BadAnswer says what was expected."""
         if not isinstance(given, str):
-            raise BadAnswer(f"expected text, found {kind_of(given)}", about=question.key, tells=True)
+            raise BadAnswer(f"expected text, found {kind_of(given)}", about=question.key)
         text = given.strip("\n")
         if not text.strip():
             raise self.empty(question)

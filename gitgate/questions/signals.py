@@ -342,7 +342,7 @@ def signalled(data: Mapping[str, object], question: Question, source: str = "com
     """What an explicit signal says: a value, a status, words. BadAnswer says what does not fit."""
     status = data.get("status") or ""
     if not isinstance(status, str) or (status and not re.fullmatch(STATUS, status)):
-        raise BadAnswer("expected a status such as DONE or NEEDS_REVIEW", about=question.key, tells=True)
+        raise BadAnswer("expected a status such as DONE or NEEDS_REVIEW", about=question.key)
     said = {name: words_under(question, data, name) for name in WORDS}
     said["message"] = said["message"] or next((w for n in NOTES if (w := words_under(question, data, n))), "")
     value = type_of(question).proposed(question, data, said)
@@ -357,7 +357,7 @@ def words_under(question: Question, data: Mapping[str, object], name: str) -> st
     if found is None:
         return ""
     if not isinstance(found, str):
-        raise BadAnswer(f"{name}: expected text", about=question.key, tells=True)
+        raise BadAnswer(f"{name}: expected text", about=question.key)
     return found.replace("\0", "").encode("utf-8", "replace").decode().strip()[:MOST_WORDS]
 
 

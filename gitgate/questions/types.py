@@ -85,7 +85,6 @@ class ApprovalType(QuestionType):
             f"expected yes or no, found {quoted(given)}",
             hint="git gate respond ID --approve, or --reject; more words go into --note",
             about=question.key,
-            tells=True,
         )
 
     def is_possible(self, question: Question, value: Value) -> bool:
@@ -101,18 +100,14 @@ class ApprovalType(QuestionType):
         strange = [name for name in data if name not in (*VALUES, *NOTES, *WORDS, "status", "approved")]
         if strange:
             raise BadAnswer(
-                f"expected a decision and words about it; found {strange[0]!r} too",
-                about=question.key,
-                tells=True,
+                f"expected a decision and words about it; found {strange[0]!r} too", about=question.key
             )
         found = {self.decision(question, data[n]) for n in (*VALUES, "approved") if data.get(n) is not None}
         status = str(data.get("status") or "").upper()
         if status in SAYS_YES | SAYS_NO:
             found.add(status in SAYS_YES)
         if len(found) > 1:
-            raise BadAnswer(
-                "expected one decision; this says both yes and no", about=question.key, tells=True
-            )
+            raise BadAnswer("expected one decision; this says both yes and no", about=question.key)
         return found.pop() if found and status in SAYS_YES | SAYS_NO | SAYS_NEITHER else None
 
     def decision(self, question: Question, given: object) -> bool:
@@ -128,10 +123,7 @@ class ApprovalType(QuestionType):
         if word in NO or word in REJECTING:
             return False
         raise BadAnswer(
-            "expected yes or no",
-            hint="approve, or reject; more words: --message",
-            about=question.key,
-            tells=True,
+            "expected yes or no", hint="approve, or reject; more words: --message", about=question.key
         )
 
     def ways(self, question: Question, start: str) -> list[str]:
@@ -180,9 +172,7 @@ class ChoiceType(QuestionType):
 
     def read(self, question: Question, given: object) -> Value:
         if not isinstance(given, str):
-            raise BadAnswer(
-                f"expected one of the options, found {kind_of(given)}", about=question.key, tells=True
-            )
+            raise BadAnswer(f"expected one of the options, found {kind_of(given)}", about=question.key)
         return self.pick(question, given)
 
     def pick(self, question: Question, given: str) -> str:
@@ -193,7 +183,7 @@ class ChoiceType(QuestionType):
         if label is not None:
             return label
         wrong = questions.wrong_option(question, word)
-        raise BadAnswer(wrong, hint=questions.option_hint(question, word), about=question.key, tells=True)
+        raise BadAnswer(wrong, hint=questions.option_hint(question, word), about=question.key)
 
     def is_possible(self, question: Question, value: Value) -> bool:
         return super().is_possible(question, value) and is_option(question, str(value))
@@ -214,9 +204,7 @@ class ChoiceType(QuestionType):
         word = str(value).strip()
         if word.casefold() != str(label).casefold() and not word.startswith("#"):
             raise BadAnswer(
-                f"expected a whole label; {word!r} is the beginning of {label!r}",
-                about=question.key,
-                tells=True,
+                f"expected a whole label; {word!r} is the beginning of {label!r}", about=question.key
             )
         return label
 
@@ -270,7 +258,7 @@ class ChoiceType(QuestionType):
         chosen = [place for place in said.get("", ()) if place]
         strange = [place for place in chosen if not questions.is_place(question, place)]
         if strange:
-            raise BadAnswer(f"there is no option {quoted(strange[0])}", about=question.key, tells=True)
+            raise BadAnswer(f"there is no option {quoted(strange[0])}", about=question.key)
         if own and chosen:
             raise BadAnswer("choose, or answer in your own words: not both", about=question.key)
         if own:
@@ -340,9 +328,7 @@ class ChoicesType(ChoiceType):
         elif isinstance(given, (list, tuple)):
             parts = given
         else:
-            raise BadAnswer(
-                f"expected a list of options, found {kind_of(given)}", about=question.key, tells=True
-            )
+            raise BadAnswer(f"expected a list of options, found {kind_of(given)}", about=question.key)
         if not parts:
             raise self.empty(question)
         return list(dict.fromkeys(str(super(ChoicesType, self).read(question, part)) for part in parts))
@@ -419,9 +405,7 @@ class FormType(QuestionType):
             given = self.parsed(question, given)
         if not isinstance(given, Mapping):
             raise BadAnswer(
-                f"expected an object with the form's fields, found {kind_of(given)}",
-                about=question.key,
-                tells=True,
+                f"expected an object with the form's fields, found {kind_of(given)}", about=question.key
             )
         value = dict(given)
         problems = validate(question.schema or {}, value)
@@ -443,7 +427,6 @@ class FormType(QuestionType):
                 f"expected a form as JSON: {wrong}",
                 hint="or give its fields: -a FIELD=VALUE",
                 about=question.key,
-                tells=True,
             ) from None
 
     def is_possible(self, question: Question, value: Value) -> bool:
@@ -619,7 +602,6 @@ def read_other(question: Question, given: str) -> Value:
             f"only the options are allowed: {labels_listed(question)}",
             hint=typed(question),
             about=question.key,
-            tells=True,
         )
     if not given.strip():
         raise one.empty(question)
@@ -674,4 +656,4 @@ def json_or_text(question: Question, text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as wrong:
-        raise BadAnswer(f"expected JSON: {wrong}", about=question.key, tells=True) from wrong
+        raise BadAnswer(f"expected JSON: {wrong}", about=question.key) from wrong

@@ -285,17 +285,19 @@ def fold(gate_id: str, entries: Sequence[Entry]) -> Gate:
 def stages(gate_id: str, entries: Sequence[Entry]) -> Iterator[Gate]:
     """The gate as it was after each of its events."""
     if not entries or not isinstance(entries[0].event, Opened):
-        raise BrokenRecord("the record does not begin with a question", about=f"gate {gate_id}")
+        raise broken(gate_id, "the record does not begin with a question")
     gate = begin(gate_id, entries[0], entries[0].event)
     yield gate
     for entry in entries[1:]:
         try:
             gate = apply(gate, entry)
         except IllegalEvent as illegal:
-            raise BrokenRecord(
-                f"commit {entry.commit[:12]}: {illegal.message}", about=f"gate {gate_id}"
-            ) from illegal
+            raise broken(gate_id, f"commit {entry.commit[:12]}: {illegal.message}") from illegal
         yield gate
+
+
+def broken(gate_id: str, words: str) -> BrokenRecord:
+    return BrokenRecord(words, about=f"gate {gate_id}")
 
 
 def begin(gate_id: str, entry: Entry, opened: Opened) -> Gate:
@@ -339,7 +341,7 @@ def apply(gate: Gate, entry: Entry) -> Gate:
     if isinstance(event, Remark):
         # Words that lead nowhere are only kept; those that end the gate say why.
         return moved if after == gate.state else replace(moved, closing=event, expired=name == "expired")
-    raise BrokenRecord(f"{entry.name} cannot follow an opened gate", about=f"gate {gate.id}")
+    raise broken(gate.id, f"{entry.name} cannot follow an opened gate")
 
 
 def effective(gate: Gate, entry: Entry) -> str:
@@ -364,30 +366,24 @@ def check_silence(gate: Gate, entry: Entry, name: str) -> None:
     if model.traits(name).silent and (
         gate.deadline is None or getattr(entry.event, "at", "") < gate.deadline
     ):
-        raise BrokenRecord(
-            f"it is said to be {name}, but its deadline ({gate.deadline or 'none'}) had not passed",
-            about=f"gate {gate.id}",
+        raise broken(
+            gate.id, f"it is said to be {name}, but its deadline ({gate.deadline or 'none'}) had not passed"
         )
     if name == "reminded" and getattr(entry.event, "later", None) and gate.opened.on_timeout != "defer":
-        raise BrokenRecord(
-            "its deadline is said to put it aside, and nobody asked for that (on_timeout is "
-            f"{gate.opened.on_timeout})",
-            about=f"gate {gate.id}",
-        )
+        rule = gate.opened.on_timeout
+        raise broken(gate.id, f"its deadline put it aside, and nobody asked for that (on_timeout is {rule})")
 
 
 def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
     if answer.gate != gate.id:
-        raise BrokenRecord(f"an answer in its record is for gate {answer.gate}", about=f"gate {gate.id}")
+        raise broken(gate.id, f"an answer in its record is for gate {answer.gate}")
     if answer.seen != entry.fork and answer.seen not in entry.saw and answer.seen not in gate.tally.places:
-        raise BrokenRecord(
-            "an answer names a commit as seen that is not in the record", about=f"gate {gate.id}"
-        )
+        raise broken(gate.id, "an answer names a commit as seen that is not in the record")
     from ..questions.answers import misfit  # late: a question has no answer yet
 
     wrong = misfit(gate.opened, answer)
     if wrong:
-        raise BrokenRecord(f"an answer does not fit: {wrong}", about=f"gate {gate.id}")
+        raise broken(gate.id, f"an answer does not fit: {wrong}")
     if gate.state == model.AWAITING and said_meanwhile(gate, entry, answer.by):
         return "late"
     if answer.amends is not None:
@@ -481,7 +477,7 @@ def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
             )
     if again:
         return "late"
-    raise BrokenRecord("an amendment does not follow its author's own answer", about=f"gate {gate.id}")
+    raise broken(gate.id, "an amendment does not follow its author's own answer")
 
 
 def decisive(gate: Gate, answer: Answer) -> bool:
@@ -550,7 +546,7 @@ def with_claim(before: Gate, moved: Gate, entry: Entry, claim: Claim) -> Gate:
         )
     told = told_commit(before)
     if claim.answer != told:
-        raise BrokenRecord("a claim is for an answer that does not count", about=f"gate {before.id}")
+        raise broken(before.id, "a claim is for an answer that does not count")
     return replace(moved, claim=entry, outcome=None, attempts=before.attempts + 1)
 
 
@@ -563,7 +559,7 @@ def told_commit(gate: Gate) -> str:
 
 def with_outcome(before: Gate, moved: Gate, outcome: Outcome) -> Gate:
     if before.claim is None or outcome.claim != before.claim.commit:
-        raise BrokenRecord("an outcome is for a claim that is not the current one", about=f"gate {before.id}")
+        raise broken(before.id, "an outcome is for a claim that is not the current one")
     return replace(moved, claim=before.claim if outcome.result == "resumed" else None, outcome=outcome)
 
 

@@ -382,7 +382,8 @@ def agents(desk: Desk) -> Iterator[Finding]:
         mend = f"git config {agency.SECTION}{name}.resume 'PROGRAM {{prompt_file}}'"
         if reason:
             needs = f"install {agency.program_of(desk, name)}"
-            yield Finding(f"agent {name}", MISSING, reason, mend if "no command" in reason else needs)
+            unset = agency.program_of(desk, name) is None
+            yield Finding(f"agent {name}", MISSING, reason, mend if unset else needs)
         else:
             yield Finding(f"agent {name}", GOOD, "can be started again here")
             lacking = agency.adapter(name).wants(desk.settings.env)

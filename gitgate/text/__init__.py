@@ -240,7 +240,8 @@ TIME = r"(?a)(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:([Zz])
 MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 OWN = "0000-00-00T00:00:00Z"  # the form that we write ourselves
 LAST = 253_402_300_800  # the first second of the year 10000
-EXPECTED_DURATION = "expected a duration such as 90s, 30m, 2h, 1h30m, 3d or 1w"
+A_DURATION = "a duration such as 90s, 30m, 2h, 1h30m, 3d or 1w"
+EXPECTED_DURATION = f"expected {A_DURATION}"
 EXPECTED_TIME = "expected a time such as 2030-01-31T14:05:00Z"
 
 

@@ -159,9 +159,9 @@ def test_a_long_wait_says_a_word_now_and_then(alone: Seat) -> None:
     gate = gate_of(alone, wishes=WAIT)
     desk = alone.desk
     said: list[str] = []
-    desk.progress = said.append
+    desk.remind = said.append
     wait(desk, gate, Bed().patience(200.0))
-    assert [words.rpartition("(")[2] for words in said if words.startswith("still waiting")] == [
+    assert [words.rpartition("(")[2] for words in said] == [
         "1 min)",
         "2 min)",
         "3 min)",
@@ -213,10 +213,10 @@ def test_an_answer_out_of_reach_is_not_given_out(ann: Seat, bob: Seat, bare: Clo
     ann.clone.git("remote", "set-url", "origin", f"{url}-gone")
     desk = ann.desk
     said: list[str] = []
-    desk.progress = said.append
+    desk.remind = said.append
     with pytest.raises(GateError):
         wait(desk, ann.now(gate), Bed().patience(5.0))
-    assert any(words.startswith("still waiting") for words in said)
+    assert said[0].startswith("still waiting: ")
     assert ann.now(gate).state == "answered"
     ann.clone.git("remote", "set-url", "origin", url)
     assert wait(ann.desk, ann.now(gate), Bed().patience(5.0)).state == "resumed"

@@ -106,6 +106,7 @@ class Screen:
         desk = open_desk(
             self.start, self.env, flags=flags, bulk=bulk, progress=self.progress, meanwhile=meanwhile
         )
+        desk.remind = self.say
         self.settings = desk.settings
         self.desks.append(desk)
         return desk
@@ -167,9 +168,7 @@ class Screen:
         """A sign of life on a terminal, when it takes more than a second; silence elsewhere, where nobody watches."""
         if self.quiet:
             return
-        if words.startswith("still waiting"):
-            self.say(words)
-        elif sys.stderr.isatty():
+        if sys.stderr.isatty():
             self.pulse.start(f"{words.rstrip(' …')} …", self.say)
 
     @property
