@@ -10,7 +10,6 @@ the first gate is touched. To compare changes nothing; of an outcome nothing is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ..context import Desk, machine, session_proof
@@ -139,8 +138,8 @@ def count_of(desk: Desk, commits: Sequence[str]) -> tuple[int, int, int]:
     """Files, insertions and deletions, from what the first of them stands on to the last. Oldest first, as they are recorded."""
     from ..store.work.snapshot import count_changes
 
-    before = next(iter(desk.records.commit(commits[0]).parents), None)
-    desk.records.commit(commits[-1])
+    before = next(iter(desk.records.history(commits[0]).parents), None)
+    desk.records.history(commits[-1])
     return count_changes(desk.repo.git, before, commits[-1])
 
 
@@ -291,8 +290,7 @@ def as_asked(desk: Desk, first: Gate, oid: str) -> str:
 
 
 def committed_at(desk: Desk, oid: str) -> int:
-    found = re.search(rb"^committer .*> (\d+) [+-]\d{4}$", desk.records.objects.read(oid)[1], re.MULTILINE)
-    return int(found[1]) if found else 0
+    return desk.records.commit(oid).committed_at
 
 
 def gone(first: Gate) -> Failure:

@@ -22,7 +22,7 @@ from ..gates.agency import adapter, stayed
 from ..model import is_id
 from ..model.gate import Answer, Conversation, Gate, Remark, SavedSession, SessionRef
 from ..store import private_folder
-from ..store.git.objects import FOLDER, REGULAR
+from ..store.git.canonical import FOLDER, REGULAR
 from ..store.git.refs import SESSIONS
 from ..store.records import NOBODY, Signature
 from ..store.remote import RefMove

@@ -323,8 +323,7 @@ def check_record(desk: Desk, gate: str, tip: str, *, archived: bool) -> tuple[Ch
     last: Gate | None = None
     for last in stages(gate, entries):
         entry = last.history[-1]
-        kind, payload = desk.records.objects.read(entry.commit)
-        wrong = record.contradiction(payload, last) if kind == "commit" else "it is no commit"
+        wrong = record.contradiction(desk.records.commit(entry.commit), last)
         if entry.repeats:
             words = f"it is what {entry.repeats[:12]} recorded, once more; it counts for nothing"
             problems.append(Problem(gate, entry.commit, "repeated", words))

@@ -24,7 +24,7 @@ from shlex import quote
 from .. import text as times
 from ..context import Desk
 from ..document import NamedTuple, dataclass, replace
-from ..errors import Failure, GateError, Usage
+from ..errors import BrokenRecord, Failure, GateError, Usage
 from ..model import UNSIGNED, VERIFIED, SignatureMark, is_id, trailer_values
 from ..model.gate import Answer, Gate, Option, Outcome, Remark
 from ..questions.answers import printed, value_words
@@ -206,9 +206,10 @@ def gates_named(desk: Desk, commits: Iterable[str]) -> dict[str, list[str]]:
     objects.ahead(asked)
     found = {}
     for oid in asked:
-        _, payload = objects.read(oid)
-        if b"Gate: " in payload:
-            message = payload.partition(b"\n\n")[2].decode("utf-8", "replace")
+        message = ""
+        with suppress(BrokenRecord):  # nothing of ours was ever said in such a commit
+            message = desk.records.history(oid).message
+        if "Gate: " in message:
             found[oid] = [one for one in dict.fromkeys(trailer_values(message, "Gate")) if is_id(one)]
     objects.forget()
     return found

@@ -21,7 +21,7 @@ from ..errors import BrokenRecord
 from ..model import lease
 from ..model.gate import Answer, Gate, Remark, Session
 from ..store import locked, private_folder, write_private
-from ..store.git.objects import Commit
+from ..store.git.canonical import Commit
 from ..store.records import Signature
 from ..text.digests import sha256
 from . import Desk

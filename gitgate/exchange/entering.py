@@ -23,7 +23,7 @@ from ..questions.file import MOST_BYTES, MOST_TOTAL
 from ..record import contradiction
 from ..record.events import stages
 from ..store.git import Git, Piped, Repository
-from ..store.git.objects import FOLDER, REGULAR
+from ..store.git.canonical import FOLDER, REGULAR
 from ..store.git.refs import ARCHIVE, OPEN, Refs, Update
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def against_messages(desk: Desk, gate: Gate, count: int) -> str:
     """Of the last `count` events: what a message tells lists has to be what the record amounts to there."""
     then = [gate] if count == 1 else islice(stages(gate.id, gate.history), len(gate.history) - count, None)
     for each in then:
-        why = contradiction(desk.records.objects.read(each.tip)[1], each)
+        why = contradiction(desk.records.commit(each.tip), each)
         if why:
             return at(each.history[-1], f"{why} ({FINAL})")
     return ""

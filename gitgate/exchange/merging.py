@@ -43,7 +43,7 @@ def bring_in(
             theirs = desk.records.load(gate, tip)
             move = merged(desk, done, theirs, sides.local.get(gate), before.get(gate, ""))
             if move is not None and move.new == tip:
-                why = contradiction(desk.records.objects.read(tip)[1], theirs)
+                why = contradiction(desk.records.commit(tip), theirs)
                 done.doubted.update({gate: why} if why else {})
         except GateError as wrong:
             done.broken[gate] = wrong.message

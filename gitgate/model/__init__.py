@@ -421,17 +421,13 @@ def parse_trailers(message: str) -> dict[str, str] | None:
     )
 
 
-def misread(payload: bytes) -> str:
+def misread(encoding: bytes, body: bytes) -> str:
     """Why git would show another message than this commit's bytes hold; empty when it shows what is there.
 
-    It reads them as the header `encoding` says, and no further than to a null byte.
+    Git reads them as the header `encoding` says, which is empty where there is none.
     """
-    head, _, body = payload.partition(b"\n\n")
-    named = next((line[9:] for line in head.split(b"\n") if line.startswith(b"encoding ")), b"utf-8")
-    if named.lower() not in (b"utf-8", b"utf8"):
-        return f"is said to be in {one_line(named.decode('ascii', 'replace'), 40)}, not in UTF-8"
-    if b"\0" in body:
-        return "has a null byte, where git stops reading"
+    if encoding.lower() not in (b"", b"utf-8", b"utf8"):
+        return f"is said to be in {one_line(encoding.decode('ascii', 'replace'), 40)}, not in UTF-8"
     try:
         body.decode("utf-8")
     except UnicodeDecodeError:

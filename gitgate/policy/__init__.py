@@ -14,7 +14,8 @@ from ..errors import BadDocument, BrokenPolicy, GateError
 from ..model import PRIORITIES
 from ..questions.types import TYPES
 from ..store.git import USUAL
-from ..store.git.objects import Protected, mode_kind, parse_tree, protected_tip, read_protected
+from ..store.git.canonical import mode_kind, parse_history_tree
+from ..store.git.objects import Protected, protected_tip, read_protected
 from ..text.digests import sha256
 
 # Who may answer what, as the `policy:` of `.gitgate.yml` says it, read into the values of `terms`.
@@ -483,7 +484,7 @@ def read_rules_file(desk: Desk) -> Protected | None:
     found = read_protected(objects, FILE, refs)
     tip = protected_tip(objects, refs) if found is None else found.commit
     (tree,) = objects.find([f"{tip}^{{tree}}"]) if tip else (None,)
-    listed = parse_tree(tree.payload, len(tree.oid) // 2) if tree is not None else ()
+    listed = parse_history_tree(tree.payload, len(tree.oid) // 2) if tree is not None else ()
     mode = next((entry.mode for entry in listed if entry.name == os.fsencode(FILE)), "")
     if mode and (found is None or not mode.startswith(OF_FILES)):
         kind = "not to be read here" if mode.startswith(OF_FILES) else f"{mode_kind(mode)}, and no file"

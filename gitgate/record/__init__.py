@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..document import NamedTuple
 from ..errors import BrokenRecord
@@ -84,12 +84,22 @@ def trailers(name: str, gate: Gate) -> list[tuple[str, str]]:
     ]
 
 
-def contradiction(payload: bytes, gate: Gate) -> str:
+class Stored(Protocol):
+    """The message of a commit, as it is stored."""
+
+    @property
+    def encoding(self) -> bytes: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+
+def contradiction(commit: Stored, gate: Gate) -> str:
     """What the message of the gate's last commit says otherwise than its record, to lists or to whoever reads it by git."""
-    why = misread(payload)
+    why = misread(commit.encoding, commit.body)
     if why:
         return f"its message {why}"
-    text = payload.partition(b"\n\n")[2].decode("utf-8")
+    text = commit.body.decode("utf-8")
     name = gate.history[-1].name
     honest = message(name, gate.history[-1].event, gate)
     if text == honest:

@@ -48,6 +48,10 @@ def refusals(
     half, sound = judged_beside(push)
     found = judge_all(push, [update for update in push.updates if update.ref not in half])
     found |= judge_all(push, [update for update in half.values() if update.ref not in sound()])
+    if not found and any(update.new for update in push.updates):
+        from .objects import against_objects
+
+        found = against_objects(push)
     if push.received and not found:
         from .lease_rules import note_received
 

@@ -349,12 +349,12 @@ def against_folded(push: Push, run: str, tip: str) -> str:
 
 def against_message(push: Push, run: Run) -> str:
     """Lists go by the tip's message, so that it has to say what the journal means."""
-    payload = push.desk.records.objects.read(run.tip)[1]
-    said, meant = payload.partition(b"\n\n")[2], run_message(run).encode("utf-8", "replace")
-    why = misread(payload)
+    commit = push.desk.records.commit(run.tip)
+    why = misread(commit.encoding, commit.body)
     if why:
         return f"its message {why}"
-    return "" if said == meant else "its message says something else than its journal means"
+    meant = run_message(run).encode("utf-8", "replace")
+    return "" if commit.body == meant else "its message says something else than its journal means"
 
 
 def against_holders(push: Push, run: str, after: Run, count: int, new: list[RunEntry]) -> str:

@@ -15,7 +15,8 @@ from gitgate.exchange.syncing import sync
 from gitgate.model.gate import Answer, Gate, Question, Remark, Work
 from gitgate.record import events
 from gitgate.sharing.archiving import fold_closed
-from gitgate.store.git.objects import dump_commit, open_objects
+from gitgate.store.git.canonical import dump_commit
+from gitgate.store.git.objects import open_objects
 from gitgate.store.git.refs import OPEN
 from gitgate.store.records import Signature
 from gitgate.store.records.archive import Binder

@@ -26,7 +26,8 @@ from gitgate.flows.journal import (
 )
 from gitgate.model import RUN_STATES, RUN_TABLE
 from gitgate.record.runs import MOST_EVENTS, NEEDED, Run, RunEvent, dump_run_event, parse_run_event, path_of
-from gitgate.store.git.objects import BLOB, REGULAR, TreeEntry
+from gitgate.store.git.canonical import REGULAR, TreeEntry
+from gitgate.store.git.objects import BLOB
 from gitgate.store.records import Signature
 from gitgate.store.records.journal import Journals
 from gitgate.store.remote import RefMove

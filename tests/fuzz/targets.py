@@ -22,7 +22,7 @@ from gitgate.questions import calls as rules
 from gitgate.record import events as documents
 from gitgate.sharing import pushers
 from gitgate.store import work
-from gitgate.store.git import objects
+from gitgate.store.git import canonical
 from gitgate.surfaces import forge as replies
 from gitgate.surfaces.agent_hooks import tools as hook_event
 from gitgate.surfaces.forge import comment, hosts
@@ -181,10 +181,10 @@ def record(data: bytes) -> None:
             raise AssertionError(f"{said!r} became {again!r}")
     for width in (20, 32):
         try:
-            objects.parse_tree(data, width)
+            canonical.parse_tree(data, width)
         except GateError:
             continue
-    lease.parse_lease(objects.parse_commit(data).message)
+    lease.parse_lease(canonical.parse_commit(data).message)
 
 
 def hook(data: bytes) -> None:

@@ -25,7 +25,7 @@ from gitgate.model.gate import Answer, Edit, Entry, Event, Gate, Remark
 from gitgate.record import message
 from gitgate.record.events import repeatable
 from gitgate.sharing.archiving import fold_closed
-from gitgate.store.git.objects import FOLDER, TreeEntry
+from gitgate.store.git.canonical import FOLDER, TreeEntry
 from gitgate.store.git.refs import ARCHIVE, OPEN
 from gitgate.store.records import Records, Signature
 from gitgate.store.records.archive import LATE, Binder, Late, find_archived, shelves

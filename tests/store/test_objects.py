@@ -15,26 +15,28 @@ from hypothesis import strategies as st
 from gitgate.errors import BrokenRecord, Failure
 from gitgate.store import git as repository
 from gitgate.store.git import objects
-from gitgate.store.git.objects import (
-    BLOB,
-    COMMIT,
+from gitgate.store.git.canonical import (
     EXECUTABLE,
     FOLDER,
     REGULAR,
-    TREE,
-    LibraryObjects,
-    NamedObject,
-    Objects,
-    PlumbingObjects,
     TreeEntry,
     added_entry,
     dump_commit,
     dump_tree,
     entry_named,
-    open_objects,
     parse_commit,
     parse_tree,
     with_entry,
+)
+from gitgate.store.git.objects import (
+    BLOB,
+    COMMIT,
+    TREE,
+    LibraryObjects,
+    NamedObject,
+    Objects,
+    PlumbingObjects,
+    open_objects,
 )
 from support.testbed.memory import MemoryObjects
 from support.testbed.repositories import Clone
@@ -452,13 +454,15 @@ def test_another_failure_of_the_library_is_not_swallowed(
 
 # Raw trees and commits
 
-NAMES = st.binary(min_size=1, max_size=12).filter(lambda name: b"\0" not in name and b"/" not in name)
+NAMES = st.binary(min_size=1, max_size=12).filter(
+    lambda name: b"\0" not in name and b"/" not in name and name not in (b".", b"..")
+)
 ENTRIES = st.lists(
     st.builds(
         TreeEntry,
         st.sampled_from([REGULAR, FOLDER, EXECUTABLE, "120000"]),
         NAMES,
-        st.integers(0, 99).map("{:040x}".format),
+        st.integers(1, 99).map("{:040x}".format),
     ),
     max_size=8,
     unique_by=lambda entry: entry.name,
@@ -499,7 +503,7 @@ def test_a_commit_is_written_and_read(message: str, parents: list[str]) -> None:
     """Its tree, its parents in order, its message, unsigned."""
     found = parse_commit(dump_commit(EMPTY_TREE, parents, "A <a@b>", 5, message))
     assert (found.tree, found.parents, found.signed) == (EMPTY_TREE, tuple(parents), False)
-    assert found.message == message.encode("utf-8", "replace").decode()
+    assert found.message == message.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
 @pytest.mark.parametrize(
@@ -511,11 +515,12 @@ def test_a_commit_is_written_and_read(message: str, parents: list[str]) -> None:
         b"tree " + b"1" * 40 + b"\nparent refs/heads/main\n\nm",
         b"tree " + b"1" * 39 + b"\xff\n\nm",
         b"parent " + b"1" * 40 + b"\n\nm",
+        b"tree " + b"1" * 40 + b"\nparent HEAD\nauthor A <a@b> 5 +0000\ncommitter A <a@b> 5 +0000\n\nm",
     ],
 )
 def test_a_damaged_commit_is_a_broken_record(payload: bytes) -> None:
     """A parent that is a name would make the record hang on a ref."""
-    with pytest.raises(BrokenRecord, match="is no full object id"):
+    with pytest.raises(BrokenRecord, match=r"is no full object id|has to be"):
         parse_commit(payload)
 
 
@@ -523,6 +528,7 @@ def test_a_signature_is_seen_and_a_forged_header_in_the_message_is_not() -> None
     """The message begins with the first empty line."""
     head = f"tree {EMPTY_TREE}\nauthor A <a@b> 5 +0000\ncommitter A <a@b> 5 +0000\n".encode()
     assert parse_commit(head + b"gpgsig -----BEGIN\n more\n\nm").signed
+    assert parse_commit(head + b"encoding UTF-8\ngpgsig x\n y\ngpgsig-sha256 z\n\nm").encoding == b"UTF-8"
     assert not parse_commit(head + b"\ngpgsig -----BEGIN\nparent " + b"1" * 40).signed
     assert parse_commit(head + b"\nparent " + b"1" * 40).parents == ()
 
@@ -530,7 +536,8 @@ def test_a_signature_is_seen_and_a_forged_header_in_the_message_is_not() -> None
 # one file more, found without taking trees apart
 
 FILE_NAMES = st.one_of(
-    st.sampled_from("a.yaml b.yaml ab.yaml 100644 x".split()), st.text("ab01. ", min_size=1, max_size=4)
+    st.sampled_from("a.yaml b.yaml ab.yaml 100644 x".split()),
+    st.text("ab01. ", min_size=1, max_size=4).filter(lambda name: name[0] != "."),
 )
 FILE_OIDS = st.binary(min_size=20, max_size=20) | st.sampled_from([b"\0" * 20, b"\x00100644 a\0" + b"b" * 10])
 FILE_ENTRIES = st.builds(
@@ -539,16 +546,21 @@ FILE_ENTRIES = st.builds(
     FILE_NAMES.map(str.encode),
     FILE_OIDS.map(bytes.hex),
 )
-FILES = st.lists(FILE_ENTRIES, unique_by=lambda one: one.name)
+OTHERS = st.lists(FILE_ENTRIES, unique_by=lambda one: one.name)
+FILES = OTHERS.map(lambda found: [entry._replace(mode=REGULAR) for entry in found])
 
 
-@given(FILES, FILES, st.integers(0, 3))
+def added(before: list[TreeEntry], new: bytes) -> TreeEntry | None:
+    return added_entry(dump_tree(before), new, sorted(entry.name for entry in before))
+
+
+@given(FILES, OTHERS, st.integers(0, 3))
 def test_the_file_that_is_new(before: list[TreeEntry], others: list[TreeEntry], more: int) -> None:
     """Where it is said, it is true; it is said of every regular file that is all that is new."""
     names = {entry.name for entry in before}
     new = [entry for entry in others if entry.name not in names][:more]
-    found = added_entry(dump_tree(before), dump_tree([*before, *new]))
-    expected = new[0] if len(new) == 1 and new[0].mode == REGULAR else None
+    found = added(before, dump_tree([*before, *new]))
+    expected = new[0] if len(new) == 1 and new[0].mode == REGULAR and int(new[0].oid, 16) else None
     assert found == expected or (found is None and any(b"100644 " in bytes.fromhex(e.oid) for e in before))
 
 
@@ -558,9 +570,22 @@ def test_a_name_that_is_there_is_not_new(before: list[TreeEntry], data: st.DataO
     files = [entry for entry in before if entry.mode == REGULAR]
     if files:
         twin = data.draw(st.sampled_from(files))._replace(oid="1" * 40)
-        assert added_entry(dump_tree(before), dump_tree([*before, twin])) is None
+        assert added(before, dump_tree([*before, twin])) is None
         changed = [twin if entry.name == twin.name else entry for entry in before]
-        assert added_entry(dump_tree(before), dump_tree(changed)) is None
+        assert added(before, dump_tree(changed)) is None
+
+
+@given(FILES, FILE_ENTRIES, st.data())
+def test_a_file_elsewhere_than_at_its_place_is_none(
+    before: list[TreeEntry], new: TreeEntry, data: st.DataObject
+) -> None:
+    """Wherever it was put among the bytes, also within another entry: what is found is what a whole reading finds."""
+    payload, bytes_of_it = dump_tree(before), dump_tree([new._replace(mode=REGULAR)])
+    at = data.draw(st.integers(0, len(payload)))
+    forged = payload[:at] + bytes_of_it + payload[at:]
+    found = added(before, forged)
+    if found is not None:
+        assert forged == dump_tree([*before, found])
 
 
 @given(FILES, FILE_NAMES)

@@ -12,18 +12,8 @@ from hypothesis import strategies as st
 
 from gitgate.context import open_desk
 from gitgate.errors import BrokenRecord, GitFailed
-from gitgate.store.git.objects import (
-    BLOB,
-    COMMIT,
-    REGULAR,
-    TREE,
-    PlumbingObjects,
-    TreeEntry,
-    dump_commit,
-    dump_tree,
-    head_of,
-    object_id,
-)
+from gitgate.store.git.canonical import REGULAR, TreeEntry, dump_commit, dump_tree
+from gitgate.store.git.objects import BLOB, COMMIT, TREE, PlumbingObjects, head_of, object_id
 from support.testbed.repositories import Clone, run_git
 
 SIZES = [0, 1, 15, 16, 2047, 2048, 262_143, 262_144]

@@ -12,7 +12,8 @@ from gitgate.errors import BadDocument, BrokenRecord, Failure, IllegalEvent
 from gitgate.model.gate import Answer, Edit, Gate
 from gitgate.record.events import fold
 from gitgate.store import records
-from gitgate.store.git.objects import COMMIT, FOLDER, Objects, TreeEntry, dump_commit, open_objects
+from gitgate.store.git.canonical import FOLDER, TreeEntry, dump_commit
+from gitgate.store.git.objects import COMMIT, Objects, open_objects
 from gitgate.store.records import Beside, Records
 from support.forging import BY, Bench
 from support.histories import ADA, EARLY, TEXT, opened, remark

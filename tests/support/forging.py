@@ -11,7 +11,8 @@ import pytest
 from gitgate.errors import BrokenRecord
 from gitgate.model.gate import Answer, Event, Gate, Opened
 from gitgate.record import events
-from gitgate.store.git.objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, TreeEntry, dump_commit, dump_tree
+from gitgate.store.git.canonical import FOLDER, REGULAR, TreeEntry, dump_commit, dump_tree
+from gitgate.store.git.objects import BLOB, COMMIT, TREE
 from gitgate.store.records import Signature
 from support.histories import ADA, EARLY, TEXT, opened
 from support.testbed.memory import memory_records

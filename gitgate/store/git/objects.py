@@ -7,9 +7,8 @@ thousands, and a process that lives long, goes through pygit2. Both meet the sam
 from __future__ import annotations
 
 import os
-import re
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from ...errors import BrokenRecord, Failure
 from ...text.digests import raw_digest
 from .. import own_object_folder, read_sharing, write_object
 from . import Git, Piped, Repository, TimedReader
+from .canonical import OID
 
 NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
 
@@ -131,29 +131,8 @@ MOST_ASKED = 4096
 MOST_AHEAD, MOST_HELD = 1 << 16, 1 << 24
 MOST_WORDS = 1 << 14  # what a pipe takes without anybody reading at its other end
 BLOB, TREE, COMMIT = "blob", "tree", "commit"
-REGULAR, FOLDER, EXECUTABLE = "100644", "40000", "100755"
-MODES = {
-    FOLDER: "a folder",
-    EXECUTABLE: "an executable",
-    "120000": "a symbolic link",
-    "160000": "a submodule",
-}
-OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # No object of a record comes near; whoever plants a larger one must not fill the reader's memory.
 MOST_BYTES = 32 << 20
-
-
-class TreeEntry(NamedTuple):
-    mode: str
-    name: bytes
-    oid: str
-
-
-class Commit(NamedTuple):
-    tree: str
-    parents: tuple[str, ...]
-    message: str
-    signed: bool
 
 
 class NamedObject(NamedTuple):
@@ -556,102 +535,3 @@ def too_large(oid: str, size: int) -> BrokenRecord:
 def check_oid(oid: str) -> None:
     if not OID.fullmatch(oid):
         raise BrokenRecord(f"{oid[:80]!r} is no full object id")
-
-
-def mode_kind(mode: str) -> str:
-    return MODES.get(mode, f"mode {mode}")
-
-
-def parse_tree(payload: bytes, width: int = 20) -> list[TreeEntry]:
-    """The entries of a raw tree; `width` is the length of a binary object id."""
-    entries = []
-    start = 0
-    while start < len(payload):
-        space = payload.find(b" ", start)
-        end = payload.find(b"\0", space)
-        oid = payload[end + 1 : end + 1 + width]
-        mode = payload[start:space]
-        if space < 0 or end < 0 or len(oid) != width or not mode.isdigit():
-            raise BrokenRecord("a tree of the record is damaged")
-        entries.append(TreeEntry(mode.decode(), payload[space + 1 : end], oid.hex()))
-        start = end + 1 + width
-    return entries
-
-
-def added_entry(old: bytes, new: bytes, width: int = 20) -> TreeEntry | None:
-    """The regular file that the raw tree `new` has beyond `old`, where that is all; None where it takes a closer look.
-
-    Neither is taken apart, so that it costs the same however many entries there are.
-    """
-    size = len(new) - len(old)
-    least, most = 0, len(old)
-    while least < most:  # how much of their beginnings is the same
-        middle = (least + most + 1) // 2
-        if old.startswith(memoryview(new)[:middle]):
-            least = middle
-        else:
-            most = middle - 1
-    mark = REGULAR.encode() + b" "
-    # The one after it may begin with the same letters, so that they differ only somewhat later than where it stands.
-    start = new.rfind(mark, max(0, least - size), least + len(mark))
-    if size <= len(mark) + width + 1 or start < 0:
-        return None
-    name, null, oid = new[start + len(mark) : start + size].partition(b"\0")
-    whole = len(oid) == width and old[:start] == new[:start] and old[start:] == new[start + size :]
-    if not whole or not null or (start and new[start - width - 1] != 0) or b" " + name + b"\0" in old:
-        return None
-    return TreeEntry(REGULAR, name, oid.hex())
-
-
-def with_entry(payload: bytes, entry: TreeEntry, width: int = 20) -> bytes:
-    """A raw tree of files with one more, at its place in git's order."""
-    later = (at for at, head in heads(payload, width) if head.partition(b" ")[2] > entry.name)
-    start = next(later, len(payload))
-    added = entry.mode.encode() + b" " + entry.name + b"\0" + bytes.fromhex(entry.oid)
-    return payload[:start] + added + payload[start:]
-
-
-def entry_named(payload: bytes, name: bytes, width: int = 20) -> TreeEntry | None:
-    """The regular file of this name in a raw tree."""
-    wanted = REGULAR.encode() + b" " + name
-    start = next((at + len(head) + 1 for at, head in heads(payload, width) if head == wanted), 0)
-    return TreeEntry(REGULAR, name, payload[start : start + width].hex()) if start else None
-
-
-def heads(payload: bytes, width: int) -> Iterator[tuple[int, bytes]]:
-    """The entries of a raw tree without their ids: where each begins, its mode and name."""
-    start = 0
-    while start < len(payload):
-        end = payload.find(b"\0", start)
-        if end < 0:
-            raise BrokenRecord("a tree of the record is damaged")
-        yield start, payload[start:end]
-        start = end + 1 + width
-
-
-def dump_tree(entries: Iterable[TreeEntry]) -> bytes:
-    """A raw tree, in git's own order: a folder sorts as if its name ended with a slash."""
-    ordered = sorted(entries, key=lambda e: e.name + b"/" if e.mode == FOLDER else e.name)
-    return b"".join(e.mode.encode() + b" " + e.name + b"\0" + bytes.fromhex(e.oid) for e in ordered)
-
-
-def parse_commit(payload: bytes) -> Commit:
-    head, _, message = payload.partition(b"\n\n")
-    tree, parents, signed = "", [], False
-    for line in head.split(b"\n"):
-        if line.startswith(b"tree "):
-            tree = line[5:].decode("ascii", "replace")
-        elif line.startswith(b"parent "):
-            parents.append(line[7:].decode("ascii", "replace"))
-        elif line.startswith(b"gpgsig"):
-            signed = True
-    for oid in (tree, *parents):
-        check_oid(oid)
-    return Commit(tree, tuple(parents), message.decode("utf-8", "replace"), signed)
-
-
-def dump_commit(tree: str, parents: Iterable[str], author: str, at: int, message: str) -> bytes:
-    """A raw commit by `author` (`Name <email>`), who is its committer too."""
-    lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
-    lines += [f"author {author} {at} +0000", f"committer {author} {at} +0000"]
-    return ("\n".join(lines) + "\n\n" + message).encode("utf-8", "replace")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import insort
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ... import text
 from ...document import dataclass, replace
@@ -19,8 +20,9 @@ from ...model.gate import ATTACHMENTS, QUESTION_FILE, Entry, Event, Gate, Opened
 from ...record import events, message
 from ...record.events import apply, begin, fold
 from ..git import Repository
-from ..git import objects as raw
-from ..git.objects import BLOB, COMMIT, FOLDER, REGULAR, TREE, Objects, TreeEntry, object_id
+from ..git import canonical as raw
+from ..git.canonical import FOLDER, REGULAR, TreeEntry
+from ..git.objects import BLOB, COMMIT, TREE, Objects, object_id
 
 MOST_EVENTS = 2000
 MOST_TREE = 1 << 19  # bytes: as many events as there may be, with long names
@@ -40,6 +42,10 @@ class Chains:
         self.objects = objects
         self.width = width
         self.recent: dict[str, bytes] = {}
+        self.names: dict[str, list[bytes]] = {"": []}
+        """Of the last trees that are folders of events, the names in them, in their order; of no tree there are none."""
+        self.sound: set[str] = set()
+        """The objects that were read here, each as git gate writes them."""
 
     def load(self, gate: str, tip: str) -> Gate:
         """The gate whose record ends at `tip`."""
@@ -122,7 +128,7 @@ class Chains:
         saw: Collection[str] = ()
         fork = ""
         if len(commit.parents) > 1:
-            saw, fork = beside.saw(oid, commit, (folder, blob))
+            saw, fork = beside.saw(oid, commit.parents, (folder, blob))
         event = parse_recorded(gate, folder, self.blob(blob), path)
         first = said.setdefault((folder, blob), oid)
         repeats = first if first != oid else ""
@@ -135,10 +141,8 @@ class Chains:
         folder = changed.decode("utf-8", "replace")
         if after[changed].mode != FOLDER or folder not in events.BY_FOLDER:
             raise BrokenRecord(f"{at} adds or changes {folder!r}, which is no folder of events")
-        old = self.raw_tree(before[changed].oid) if changed in before else b""
-        new = self.raw_tree(after[changed].oid)
-        # Most of a record's bytes are such folders: where the one is the other and a file more, they are not taken apart.
-        entry = raw.added_entry(old, new, self.width) or self.slowly_added(f"{at}", folder, old, new)
+        old = before[changed].oid if changed in before else ""
+        entry = self.added_file(at, folder, old, after[changed].oid)
         if entry.mode != REGULAR:
             shown = entry.name.decode("utf-8", "replace")
             raise BrokenRecord(
@@ -150,20 +154,41 @@ class Chains:
             )
         return folder, entry.name.decode(), entry.oid
 
-    def slowly_added(self, at: str, folder: str, old: bytes, new: bytes) -> TreeEntry:
-        """The one entry that `new` has and `old` has not, or in words what else is changed."""
+    def added_file(self, at: str, folder: str, old: str, new: str) -> TreeEntry:
+        """The one entry that a folder of events has beyond what it had; most of a record's bytes are such folders."""
+        names = self.names.get(old)
+        before, after = self.raw_tree(old) if old else b"", self.raw_tree(new)
+        entry = raw.added_entry(before, after, names, self.width) if names is not None else None
+        if entry is not None and names is not None:
+            names = [*names]
+            insort(names, entry.name)
+        else:
+            entry, names = self.slowly_added(at, folder, before, after)
+        if names is not None:
+            if len(self.names) > RECENT:
+                del self.names[next(name for name in self.names if name)]
+            self.names[new] = names
+        self.sound.add(new)
+        return entry
+
+    def slowly_added(
+        self, at: str, folder: str, old: bytes, new: bytes
+    ) -> tuple[TreeEntry, list[bytes] | None]:
+        """The one entry that `new` has and `old` has not, or in words what else is changed; and all names, where all are files."""
         before, after = self.entries_of(old, at), self.entries_of(new, at)
         added = difference(at, f"{folder}/", before, after)
         if added in before:
             raise BrokenRecord(
                 f"{at} rewrites {folder}/{added.decode('utf-8', 'replace')}; an event is only ever added"
             )
-        return after[added]
+        return after[added], [*after] if all(entry.mode == REGULAR for entry in after.values()) else None
 
     # single objects
 
     def tree(self, oid: str) -> dict[bytes, TreeEntry]:
-        return self.entries_of(self.raw_tree(oid), f"tree {oid[:12]}")
+        found = self.entries_of(self.raw_tree(oid), f"tree {oid[:12]}")
+        self.sound.add(oid)
+        return found
 
     def raw_tree(self, oid: str) -> bytes:
         """A tree as it is stored. The last few are kept: what one commit made of a folder is what the next begins with."""
@@ -180,11 +205,10 @@ class Chains:
         return payload
 
     def entries_of(self, payload: bytes, at: str) -> dict[bytes, TreeEntry]:
-        entries = raw.parse_tree(payload, self.width)
-        found = {entry.name: entry for entry in entries}
-        if len(found) != len(entries):
-            raise BrokenRecord(f"{at} has one name twice")
-        return found
+        try:
+            return {entry.name: entry for entry in raw.parse_tree(payload, self.width)}
+        except raw.NotCanonical as wrong:
+            raise BrokenRecord(f"{at} {wrong.message}") from wrong
 
     def blob(self, oid: str) -> bytes:
         kind, payload = self.objects.read(oid)
@@ -193,10 +217,23 @@ class Chains:
         return payload
 
     def commit(self, oid: str) -> raw.Commit:
+        """A commit that git gate wrote."""
+        found = self.parsed(oid, raw.parse_commit)
+        self.sound.add(oid)
+        return found
+
+    def history(self, oid: str) -> raw.Commit:
+        """A commit of people's history, beneath the work, or one that an agent made."""
+        return self.parsed(oid, raw.parse_history)
+
+    def parsed(self, oid: str, parse: Callable[[bytes, int], raw.Commit]) -> raw.Commit:
         kind, payload = self.objects.read(oid)
         if kind != COMMIT:
             raise BrokenRecord(f"{oid[:12]} is a {kind}, not a commit")
-        return raw.parse_commit(payload)
+        try:
+            return parse(payload, self.width)
+        except raw.NotCanonical as wrong:
+            raise BrokenRecord(f"commit {oid[:12]} {wrong.message}") from wrong
 
     def attachment(self, gate: Gate, name: str) -> bytes:
         """An attachment's bytes. It is a regular file in folders; a link, or nothing, is an error."""
@@ -267,24 +304,22 @@ class Beside:
         """One more event of the record."""
         self.places.add(entry.commit)
 
-    def saw(self, oid: str, commit: raw.Commit, said: tuple[str, str]) -> tuple[Collection[str], str]:
+    def saw(self, oid: str, parents: Sequence[str], said: tuple[str, str]) -> tuple[Collection[str], str]:
         """What the author of an event recorded again had before them: what this record has not, and where that begins.
 
         The original must say exactly the same: its author's signature stands on it, and would otherwise vouch for anything.
         """
         at = f"gate {self.gate}: commit {oid[:12]}"
-        if len(commit.parents) > 2:
-            raise BrokenRecord(f"{at} has {len(commit.parents)} parents; an event recorded again has two")
+        if len(parents) > 2:
+            raise BrokenRecord(f"{at} has {len(parents)} parents; an event recorded again has two")
         chains = self.chains
-        original = chains.commit(commit.parents[1])
+        original = chains.commit(parents[1])
         if not original.parents:
             raise BrokenRecord(f"{at} records again what no event of this gate is")
         before, after = chains.tree(chains.commit(original.parents[0]).tree), chains.tree(original.tree)
-        folder, _, blob = chains.addition(self.gate, commit.parents[1], before, after)
+        folder, _, blob = chains.addition(self.gate, parents[1], before, after)
         if (folder, blob) != said:
-            raise BrokenRecord(
-                f"{at} says something else than {commit.parents[1][:12]}, which it records again"
-            )
+            raise BrokenRecord(f"{at} says something else than {parents[1][:12]}, which it records again")
         return self.way_back(at, original.parents[0])
 
     def way_back(self, at: str, start: str) -> tuple[Collection[str], str]:
@@ -409,7 +444,7 @@ class Records(Chains):
         parents = (gate.tip, original)
         said = (folder, self.blob_of(added, path))
         known = beside or Beside(self, gate.id, gate.history)
-        saw, fork = known.saw(original, raw.Commit(added, parents, "", False), said)
+        saw, fork = known.saw(original, parents, said)
         after = apply(gate, Entry("", name, event, parents, path, saw, fork))
         oid = self.write_commit(added, parents, by, message(after.history[-1].name, event, after))
         written = apply(gate, Entry(oid, name, event, parents, path, saw, fork))
@@ -496,7 +531,9 @@ class Records(Chains):
         named = [part for parent in parents for part in ("-p", parent)]
         self.objects.flush()
         try:
-            return self.repo.git.text("commit-tree", "-S", tree, *named, input=message.encode(), env=env)
+            return self.repo.git.text(
+                *IN_UTF8, "commit-tree", "-S", tree, *named, input=message.encode(), env=env
+            )
         except GitFailed as failed:
             failed.message = f"it cannot be signed: {failed.stderr or failed.message}"
             failed.hint = failed.hint or (
@@ -516,3 +553,5 @@ def check_room(gate: Gate, name: str) -> None:
 
 
 NOBODY = "gitgate <nobody@gitgate.invalid>"
+# Else git would name the encoding that is configured, and readers take the message for another text.
+IN_UTF8 = ("-c", "i18n.commitEncoding=UTF-8")

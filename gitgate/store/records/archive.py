@@ -15,24 +15,13 @@ from ...errors import BrokenRecord
 from ...model import is_id, misread
 from ...text import counted
 from ..git import Repository
-from ..git.objects import (
-    COMMIT,
-    FOLDER,
-    REGULAR,
-    TREE,
-    Objects,
-    TreeEntry,
-    dump_commit,
-    dump_tree,
-    object_id,
-    parse_commit,
-)
-from ..git.objects import parse_tree as parse
+from ..git.canonical import FOLDER, REGULAR, TreeEntry, dump_commit, dump_tree
+from ..git.objects import COMMIT, TREE, Objects, object_id
 from ..git.refs import ARCHIVE, TRACKING, Refs
 from . import Records, Signature
 
 if TYPE_CHECKING:
-    from ..git.objects import Commit
+    from ..git.canonical import Commit
 
 
 LATE = "late"
@@ -126,7 +115,7 @@ def load_fold(chains: Records, oid: str) -> Fold:
     """
     commit = chains.commit(oid)
     at = f"fold {oid[:12]}"
-    why = misread(chains.objects.read(oid)[1])
+    why = misread(commit.encoding, commit.body)
     if why:  # `contents` has git read it
         raise BrokenRecord(f"{at}: its message {why}")
     if not commit.parents:
@@ -204,9 +193,7 @@ def assembled(chains: Records, run: str, tip: str) -> tuple[str, bytes]:
     """The files of all events of a journal as one tree: its id, and the tree."""
     from .journal import read_chain
 
-    files = (
-        TreeEntry(REGULAR, name.encode(), blob) for _, blob, name in read_chain(chains.repo.git, run, tip)
-    )
+    files = (TreeEntry(REGULAR, name.encode(), blob) for _, blob, name in read_chain(chains, run, tip))
     payload = dump_tree(files)
     return object_id(TREE, payload, chains.width), payload
 
@@ -395,8 +382,7 @@ class Binder:
     def __init__(self, repo: Repository, objects: Objects, by: Signature) -> None:
         self.objects = objects
         self.by = by
-        self.width = len(repo.zero) // 2
-        self.repo = repo
+        self.chains = Records(repo, objects)
 
     def fold(
         self,
@@ -408,7 +394,7 @@ class Binder:
     ) -> str:
         """A commit on `base` (none: on an empty root) that takes these gates and runs, each with the commit it ends at."""
         base = base or self.root(what)
-        tree = self.tree(self.commit_tree(base), gates, late)
+        tree = self.tree(self.chains.commit(base).tree, gates, late)
         tree = self.with_runs(tree, runs) if runs else tree
         lines = [f"{gate} {tip}" for gate, tip in gates] + [f"{one.id} {LATE} {one.tip}" for one in late]
         lines += [f"{run} {RUN} {tip}" for run, tip in runs]
@@ -427,11 +413,11 @@ class Binder:
         return self.objects.write(COMMIT, dump_commit(empty, (), ROOT_AUTHOR, 0, f"begin {what}\n"))
 
     def tree(self, base: str, gates: Sequence[tuple[str, str]], late: Sequence[Late]) -> str:
-        top = self.entries(base)
+        top = self.chains.tree(base)
         touched: dict[bytes, dict[bytes, TreeEntry]] = {}
         for gate, tip in gates:
             drawer = self.drawer(touched, top, gate)
-            drawer[gate.encode()] = TreeEntry(FOLDER, gate.encode(), self.commit_tree(tip))
+            drawer[gate.encode()] = TreeEntry(FOLDER, gate.encode(), self.chains.history(tip).tree)
         for one in late:
             drawer = self.drawer(touched, top, one.id)
             if one.files and one.id.encode() in drawer:
@@ -442,11 +428,11 @@ class Binder:
 
     def with_runs(self, base: str, runs: Sequence[tuple[str, str]]) -> str:
         """The tree with each of these runs below `runs/`: the files of its events, which its commits hold one by one."""
-        top = self.entries(base)
-        inside = self.entries(top[RUNS_ENTRY].oid) if RUNS_ENTRY in top else {}
+        top = self.chains.tree(base)
+        inside = self.chains.tree(top[RUNS_ENTRY].oid) if RUNS_ENTRY in top else {}
         touched: dict[bytes, dict[bytes, TreeEntry]] = {}
         for run, tip in runs:
-            payload = assembled(Records(self.repo, self.objects), run, tip)[1]
+            payload = assembled(self.chains, run, tip)[1]
             folder = TreeEntry(FOLDER, run.encode(), self.objects.write(TREE, payload))
             self.drawer(touched, inside, run)[run.encode()] = folder
         for name, drawer in touched.items():
@@ -459,22 +445,16 @@ class Binder:
     ) -> dict[bytes, TreeEntry]:
         name = gate_folder(gate).partition("/")[0].encode()
         if name not in touched:
-            touched[name] = self.entries(top[name].oid) if name in top else {}
+            touched[name] = self.chains.tree(top[name].oid) if name in top else {}
         return touched[name]
 
     def with_late(self, entry: TreeEntry, files: Mapping[str, str]) -> TreeEntry:
-        inside = self.entries(entry.oid)
+        inside = self.chains.tree(entry.oid)
         name = LATE.encode()
-        kept = self.entries(inside[name].oid) if name in inside else {}
+        kept = self.chains.tree(inside[name].oid) if name in inside else {}
         kept |= {file.encode(): TreeEntry(REGULAR, file.encode(), blob) for file, blob in files.items()}
         inside[name] = TreeEntry(FOLDER, name, self.write(kept.values()))
         return TreeEntry(FOLDER, entry.name, self.write(inside.values()))
-
-    def commit_tree(self, commit: str) -> str:
-        return parse_commit(self.objects.read(commit)[1]).tree
-
-    def entries(self, tree: str) -> dict[bytes, TreeEntry]:
-        return {entry.name: entry for entry in parse(self.objects.read(tree)[1], self.width)}
 
     def write(self, entries: Iterable[TreeEntry]) -> str:
         return self.objects.write(TREE, dump_tree(entries))

@@ -7,7 +7,7 @@ by itself takes seconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import BadDocument, BrokenRecord
@@ -27,7 +27,8 @@ from ...record.runs import (
 )
 from ...text import spelled
 from ..git import Git, Repository
-from ..git.objects import BLOB, REGULAR, TreeEntry
+from ..git.canonical import REGULAR, TreeEntry
+from ..git.objects import BLOB
 from . import Records, Signature
 
 MOST_FILE = MOST_RESULT + (1 << 16)
@@ -93,7 +94,7 @@ class Journals:
 
     def entries(self, run: str, tip: str) -> Iterator[RunEntry]:
         """Its events, oldest first, each checked to be a commit of one file."""
-        chain = read_chain(self.repo.git, run, tip)
+        chain = read_chain(self.records, run, tip)
         for n, (commit, blob, name, data) in enumerate(zip_files(self.repo.git, run, chain)):
             try:
                 event = parse_run_event(data, f"{run}:{name}")
@@ -106,46 +107,40 @@ class Journals:
             yield RunEntry(commit, event)
 
 
-def read_chain(git: Git, run: str, tip: str) -> list[tuple[str, str, str]]:
-    """Commit, blob and file name of each event, oldest first."""
-    listed = git.text("rev-list", "--parents", f"--max-count={MOST_EVENTS + 1}", tip, "--").split("\n")
-    if len(listed) > MOST_EVENTS:
+def read_chain(records: Records, run: str, tip: str) -> list[tuple[str, str, str]]:
+    """Commit, blob and file name of each event, oldest first. Git lists the commits; what they are is read from their bytes."""
+    how = ("rev-list", "--first-parent", f"--max-count={MOST_EVENTS + 1}", tip, "--")
+    commits = records.repo.git.text(*how).split("\n")
+    if len(commits) > MOST_EVENTS:
         raise BrokenRecord(f"run {run}: its journal has more than {MOST_EVENTS:,} events")
-    for line, below in zip(listed, [*(line.partition(" ")[0] for line in listed[1:]), ""], strict=True):
-        commit, _, parents = line.partition(" ")
-        if parents != below:
+    commits.reverse()
+    found: list[tuple[str, str, str]] = []
+    trees: list[str] = []
+    records.objects.ahead(commits)
+    for commit, below in zip(commits, ["", *commits], strict=False):
+        read = records.commit(commit)
+        if read.parents != ((below,) if below else ()):
             raise BrokenRecord(f"run {run}: commit {commit[:12]} has other parents than the event before it")
-    commits = [line.partition(" ")[0] for line in reversed(listed)]
-    trees = git.out("diff-tree", "--stdin", "--root", "--raw", "--no-renames", "--no-abbrev", "-z", "-r", "-t",
-                    input="".join(f"{commit}\n" for commit in commits).encode())  # fmt: skip
-    return [*read_added(run, commits, trees)]
-
-
-def read_added(run: str, commits: Sequence[str], said: bytes) -> Iterator[tuple[str, str, str]]:
-    """The one file of each commit's tree: each takes away the one before it, and adds its own, so that there is no other."""
-    parts = iter(said.split(b"\0"))
-    part, before = next(parts, b""), b""
-    for commit in commits:
-        if part.decode("ascii", "replace") != commit:
+        if trees and read.tree == trees[-1]:
             raise BrokenRecord(f"run {run}: commit {commit[:12]} adds nothing")
-        added: list[tuple[str, str, bytes, str]] = []
-        gone: list[tuple[str, str, bytes, str]] = []
-        part = next(parts, b"")
-        while part.startswith(b":"):
-            name = next(parts, b"")
-            _, mode, _, blob, how = part.decode("ascii", "replace").split(" ")
-            (added if how == "A" else gone).append((mode, blob, name, how))
-            part = next(parts, b"")
-        if [(name, how) for _, _, name, how in gone] != ([(before, "D")] if before else []) or len(
-            added
-        ) != 1:
-            raise BrokenRecord(
-                f"run {run}: commit {commit[:12]} holds other files than its event's; each holds its own alone"
-            )
-        mode, blob, before, _ = added[0]
-        if mode != REGULAR or not FILE_NAME.fullmatch(before):
-            raise BrokenRecord(f"run {run}: commit {commit[:12]} holds no event's file")
-        yield commit, blob, before.decode()
+        trees.append(read.tree)
+    records.objects.ahead(trees)
+    for commit, tree in zip(commits, trees, strict=True):
+        found.append((commit, *only_file(run, commit, records.tree(tree).values())))
+    records.objects.forget()
+    return found
+
+
+def only_file(run: str, commit: str, entries: Collection[TreeEntry]) -> tuple[str, str]:
+    """Blob and name of the one file that the tree of an event has."""
+    if len(entries) != 1:
+        raise BrokenRecord(
+            f"run {run}: commit {commit[:12]} holds other files than its event's; each holds its own alone"
+        )
+    (entry,) = entries
+    if entry.mode != REGULAR or not FILE_NAME.fullmatch(entry.name):
+        raise BrokenRecord(f"run {run}: commit {commit[:12]} holds no event's file")
+    return entry.oid, entry.name.decode()
 
 
 def zip_files(
