@@ -317,10 +317,12 @@ def doctor(*, online: bool = False, claude: bool = False, directory: Directory =
     >>> [found.mend for found in gitgate.doctor() if found.state == "wrong"]
     """
     from ..setup.checkup import examine
+    from ..setup.hooks_here import examine_hooks
     from ..surfaces.forge.checkup import examine_github
 
     with open_desk(directory) as desk:
-        found = [*examine(desk), *examine_github(desk, online=online)]
+        here = Path(directory) if directory is not None else Path.cwd()
+        found = [*examine(desk), *examine_hooks(desk, here), *examine_github(desk, online=online)]
         if claude:
             from ..setup.checkup import rehearse
 

@@ -469,6 +469,11 @@ def copied(top: Path, name: str, source: Path, words: str) -> Step:
     return Step(name, words, current, lambda: put_text(top / name, text, executable=name == PLACED))
 
 
+def settings_with_mark(top: Path) -> bool:
+    """Return whether our hooks stand in a project's own settings, as they are in its working tree."""
+    return MARK in text_of(top / SETTINGS)
+
+
 def load_json(place: Path) -> dict[str, Any]:
     text = text_of(place)
     try:

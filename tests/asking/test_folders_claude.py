@@ -84,6 +84,11 @@ def test_it_is_gated_wherever_it_is_started(place: str, there: str, line: str, o
     here = office(ASK, CALL, NEEDS, OVER)
     installed(here, there)
     folder = PLACES[place](here)
+    told = typed(here, f"cd '{folder}' && git gate doctor").stdout
+    assert ("in every folder" in told, "runs no hook of git gate" in told) == (
+        "plugin" in there,
+        "plugin" not in there,
+    )
     for number, task in enumerate(("QUESTION", "COMMAND", "LAST WORDS"), 1):
         said = typed(here, f"cd '{folder}' && {line} '{task}'")
         assert said.returncode == (8 if line == WRAP else 0), said.stdout + said.stderr

@@ -90,7 +90,7 @@ def is_set(env: Mapping[str, str], name: str) -> bool:
 def value_of(flags: Sequence[str], name: str, otherwise: str = "") -> str:
     """Return what a flag is given last, apart or behind `=`."""
     found = otherwise
-    for word, after in zip(flags, (*flags[1:], ""), strict=True):
+    for word, after in zip(flags, (*flags[1:], ""), strict=False):
         flag, equals, value = word.partition("=")
         if flag == name:
             found = value if equals else after

@@ -29,6 +29,7 @@ from ...render import paint
 from ...setup import parts
 from ...setup.checkup import WRONG, examine, rehearse
 from ...setup.demo import demo_steps, find_claude, play_claude
+from ...setup.hooks_here import examine_hooks
 from ...setup.parts import ERASE, NAMES, PARTS
 from ...setup.workflows import offered
 from ...surfaces.agent_hooks.tools import HookEvent, foretell
@@ -241,7 +242,8 @@ def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
 
     desk = screen.desk()
     desk.settings = screen.settings = desk.settings.forgiving()
-    found = [*examine(desk), *examine_github(desk, online=online), *examine_addresses(desk)]
+    found = [*examine(desk), *examine_hooks(desk, screen.start)]
+    found += [*examine_github(desk, online=online), *examine_addresses(desk)]
     if claude:
         screen.progress("Claude Code is tried out, which takes some seconds")
         found.extend(rehearse(desk))
