@@ -133,13 +133,13 @@ def touches(rule: PolicyRule, case: RulingCase) -> bool:
 
 
 def has_one_of(rule: PolicyRule, paths: Iterable[str]) -> bool:
-    from ..text.shell import fits_path  # most policies name no path, and no agent
+    from ..text.patterns import fits_path  # most policies name no path, and no agent
 
     return any(fits_path(pattern, path) for pattern in rule.paths for path in paths)
 
 
 def names_agent(rule: PolicyRule, agent: str) -> bool:
-    from ..text.shell import of_text
+    from ..text.patterns import of_text
 
     return any(of_text(word).fullmatch(agent) for word in rule.agents)
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from ..document import Field, Plain, dataclass, duration, near, replace, text_or_empty, texts
 from ..errors import BadDocument
 from ..model import ON_TIMEOUT, PRIORITIES
-from ..text import one_line, shell
+from ..text import one_line
+from ..text.patterns import of_text
 
 SECTION = "approvals"
 FIELDS = ("call", "why", "to", "quorum", "priority", "timeout", "on_timeout")
@@ -194,4 +195,4 @@ def strange_tools(rules: Iterable[CallRule]) -> list[tuple[str, bool]]:
 
 def names_tool(rule: CallRule, tool: str) -> bool:
     """Whether a rule is about a tool of this name; capital letters or small ones make no other tool."""
-    return shell.of_text(rule.tool.casefold()).fullmatch(tool.casefold()) is not None
+    return of_text(rule.tool.casefold()).fullmatch(tool.casefold()) is not None

@@ -17,11 +17,12 @@ from enum import Enum
 from ..document import dataclass
 from ..errors import Usage
 from ..model.gate import Gate, Option, Question, Value
-from ..text import clipped_text, one_line, shell
-from ..text.shell import commands
+from ..text import clipped_text, lines, one_line, shell
+from ..text.patterns import fits_path, of_text
 from .answers import value_words
 from .call_rules import SHELLS, WRITERS, CallRule, RuleSource, names_tool
 
+BASH = ("Bash",)
 PATHS = ("file_path", "notebook_path", "path")
 
 
@@ -71,6 +72,10 @@ READING = (
 OUR_SERVER = re.compile(r"mcp__(?:plugin_gitgate_)?git-?_?gate__(?:ask|check|wait|list|show)")
 EVERY_CALL = "every call"
 HELD = "No call but reading and asking is made until the rules can be read: {}. Mend that on the protected branch."
+WRITE_PLAINLY = (
+    "Rules here name commands, and nobody can say what this line runs: {}. Write it plainly, with the names of its programs in it, or put it "
+    "into a script and run that."
+)
 
 
 def hold_all(why: str, source: RuleSource) -> CallRule:
@@ -84,9 +89,12 @@ def judge_call(book: RuleBook, tool: str, given: Mapping[str, object], place: Ca
     if rule is None and book.broken is not None and not only_reads(tool, given):
         return CallRuling(Fate.HELD, HELD.format(book.broken.why), book.broken)
     rule = rule or find_rule(book.pending, tool, given, place)
-    if rule is None:
-        return CallRuling(Fate.RUNS, "no rule names it")
-    return CallRuling(Fate.WAITS, rule_words(rule), rule)
+    if rule is not None:
+        return CallRuling(Fate.WAITS, rule_words(rule), rule)
+    why = why_unclear((*book.rules, *book.pending), tool, given)
+    return (
+        CallRuling(Fate.HELD, WRITE_PLAINLY.format(why)) if why else CallRuling(Fate.RUNS, "no rule names it")
+    )
 
 
 def rule_words(rule: CallRule) -> str:
@@ -126,25 +134,31 @@ def applies(rule: CallRule, tool: str, given: Mapping[str, object], place: CallP
     if rule.about is None:
         return True
     if is_one_of(tool, SHELLS):
-        return runs(rule.about, given.get("command"))
+        return runs(rule.about, tool, given.get("command"))
     found = [value for name in PATHS if isinstance(value := given.get(name), str)]
     if found:
         return any(lies_in(rule.about, path, place) for path in found)
-    return any(shell.of_text(rule.about).fullmatch(text) for text in texts_in(given))
+    return any(of_text(rule.about).fullmatch(text) for text in texts_in(given))
 
 
 def is_one_of(tool: str, known: Iterable[str]) -> bool:
     return tool.casefold() in (name.casefold() for name in known)
 
 
-def runs(pattern: str, command: object) -> bool:
-    """Whether one of the commands in a line fits, however it is wrapped."""
+def runs(pattern: str, tool: str, command: object) -> bool:
+    """Whether one of the commands of a line is named by a rule, or could be."""
     if not isinstance(command, str):
         return True  # what cannot be read is not let through
-    wanted = shell.of_text(pattern)
-    if wanted.fullmatch(" ".join(command.split())):
-        return True
-    return any(wanted.fullmatch(" ".join(found)) for found in commands(command))
+    return (lines.names if is_one_of(tool, BASH) else lines.names_elsewhere)(pattern, command)
+
+
+def why_unclear(rules: Iterable[CallRule], tool: str, given: Mapping[str, object]) -> str:
+    """Say why nobody knows what a line runs, where a rule is about lines; empty where it is known, or nothing asks for it."""
+    command = given.get("command")
+    if not is_one_of(tool, BASH) or not isinstance(command, str):
+        return ""
+    asked = any(rule.about is not None and names_tool(rule, tool) for rule in rules)
+    return lines.why_unclear(command) if asked else ""
 
 
 def lies_in(pattern: str, path: str, place: CallPlace) -> bool:
@@ -153,9 +167,9 @@ def lies_in(pattern: str, path: str, place: CallPlace) -> bool:
     known = {whole, (place.real or {}).get(path, whole)}
     tops = {place.top, (place.real or {}).get(place.top, place.top)}
     if pattern.startswith("/"):
-        return any(shell.fits_path(pattern, name) for name in known)
+        return any(fits_path(pattern, name) for name in known)
     inside = [name.removeprefix(f"{top}/") for name in known for top in tops if name.startswith(f"{top}/")]
-    return any(shell.fits_path(pattern, name) for name in inside)
+    return any(fits_path(pattern, name) for name in inside)
 
 
 def texts_in(given: object, depth: int = 0) -> Iterator[str]:

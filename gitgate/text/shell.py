@@ -1,150 +1,29 @@
-"""Text: commands: patterns that they and paths are held against, and what a shell command would run, as far as that can be told."""
+"""Text: commands of an agent: what it may not run, and what it may always do, as far as that can be told from the words."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
 
-# Patterns with `*`, for commands and for paths. None of them can take long, whatever it is held against.
+from .lines import could_be
+from .lines.programs import GAP, Line, Words, bare, read_line
+from .lines.words import MOST_TEXT
 
-
-PARTS = r"\*\*/|\*+|\?"
-# The wildcards of a path: `*` and `?` stay within a folder; `**/` is any folders, or none.
-STAR, ONE, DEEP, FOLDERS = "*", "?", "**", "**/"
-
-
-@cache
-def of_text(pattern: str) -> re.Pattern[str]:
-    """`*` is anything at all, `?` one character; `x:*` is `x*`, as Claude Code writes it."""
-    plain = pattern[:-2] + "*" if pattern.endswith(":*") else pattern
-    first, *rest = [re.escape(part).replace(r"\?", ".") for part in re.split(r"\*+", plain)]
-    if not rest:
-        return re.compile(first, re.DOTALL)
-    # What follows a star is looked for once, where it comes first: a later place would fit no better.
-    between = "".join(f"(?>.*?{part})" for part in rest[:-1])
-    return re.compile(f"{first}{between}.*{rest[-1]}", re.DOTALL)
-
-
-def fits_path(pattern: str, path: str) -> bool:
-    """Whether a path is one that the pattern names, or lies in a folder that it names."""
-    tokens = path_tokens(pattern.removeprefix("./").rstrip("/"))
-    states = entered({0}, tokens)
-    for letter in path:
-        if letter == "/" and len(tokens) in states:
-            return True
-        states = entered({after for state in states for after in moves(state, letter, tokens)}, tokens)
-    return len(tokens) in states
-
-
-@cache
-def path_tokens(pattern: str) -> tuple[str, ...]:
-    """A pattern cut into wildcards and single letters."""
-    tokens: list[str] = []
-    last = 0
-    for found in re.finditer(PARTS, pattern):
-        tokens += pattern[last : found.start()]
-        tokens.append(found.group() if found.group() in (FOLDERS, STAR, ONE) else DEEP)
-        last = found.end()
-    # A letter that looks like a wildcard cannot be left over: each was taken out above.
-    return (*tokens, *pattern[last:])
-
-
-def entered(states: set[int], tokens: tuple[str, ...]) -> set[int]:
-    """The places in the pattern that these lead to without a letter. Inside `**/` a place is counted below zero."""
-    todo = list(states)
-    found = set(states)
-    while todo:
-        state = todo.pop()
-        if 0 <= state < len(tokens) and tokens[state] in (STAR, DEEP, FOLDERS) and state + 1 not in found:
-            found.add(state + 1)
-            todo.append(state + 1)
-    return found
-
-
-def moves(state: int, letter: str, tokens: tuple[str, ...]) -> tuple[int, ...]:
-    """The places that one more letter leads to."""
-    if state < 0:
-        return (state, -state) if letter == "/" else (state,)
-    if state == len(tokens):
-        return ()
-    token = tokens[state]
-    if token == FOLDERS:
-        inside = -(state + 1)
-        return (inside, state + 1) if letter == "/" else (inside,)
-    if token == DEEP:
-        return (state,)
-    if token == STAR:
-        return () if letter == "/" else (state,)
-    if token == ONE:
-        return () if letter == "/" else (state + 1,)
-    return (state + 1,) if token == letter else ()
-
-
-# What a shell command would run, as far as that can be told without running it.
-#
-# Best effort, and on the side of seeing too much: a command that is built at run time, or run by a
-# script, is not seen.
-
-
-MOST_TEXT = 60_000
-MOST_DEPTH = 4
-SEPARATORS = ";&|()<>`\n"
-ASSIGNMENT = r"(?s)[A-Za-z_]\w*\+?=.*"
-# What runs the words after it, with options of its own between.
-WRAPPERS = frozenset(
-    "sudo doas env command exec nohup time nice ionice timeout xargs stdbuf setsid builtin watch unbuffer chronic".split()
-)
-KEYWORDS = frozenset(
-    ("if", "then", "elif", "else", "do", "while", "until", "!", "{", "}", "for", "case", "in")
-)
-SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish"))
-INNER = r"\$\(|`"
 # Options of git itself that take the next word along.
 GIT_OPTIONS = frozenset(
-    ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix")
+    (
+        "-C",
+        "-c",
+        "--git-dir",
+        "--work-tree",
+        "--namespace",
+        "--exec-path",
+        "--config-env",
+        "--super-prefix",
+        "--attr-source",
+    )
 )
 GATE_OPTIONS = frozenset(("-C", "--color"))
-
-Words = tuple[str, ...]
-
-
-def commands(text: str, depth: int = 0) -> Iterator[Words]:
-    """The simple commands in `text`, each as its words with the program's bare name first; nested ones too."""
-    for words in simple(text):
-        if depth < MOST_DEPTH:
-            for inner in nested(words):
-                yield from commands(inner, depth + 1)
-        yield from unwrapped(words)
-
-
-def simple(text: str) -> Iterator[Words]:
-    """`text` cut where one command ends and the next begins."""
-    try:
-        tokens = tokens_of(text)
-    except ValueError:
-        tokens = re.findall(r"[;&|()<>`\n]+|[^\s;&|()<>`\n]+", text.replace('"', " ").replace("'", " "))
-    words: list[str] = []
-    for token in tokens:
-        if token and not token.strip(SEPARATORS):
-            if words:
-                yield tuple(words)
-            words = []
-        else:
-            words.append(token)
-    if words:
-        yield tuple(words)
-
-
-def tokens_of(text: str) -> list[str]:
-    """As a shell reads words; ValueError where quotes do not close, or where it is too long to be read so."""
-    if len(text) > MOST_TEXT:
-        raise ValueError("too long")
-    lexer = shlex.shlex(text.replace("\\\n", " "), posix=True, punctuation_chars=SEPARATORS)
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
-    return list(lexer)
-
 
 # Outside of quotes a shell may make something else of these: a command, a file, a list of files, another word.
 NOT_PLAIN = frozenset(";&|<>()$`*?[]{}^\\\n\r\0")
@@ -183,53 +62,37 @@ def plain_words(text: str) -> Words:
     return tuple(words)
 
 
-def nested(words: Words) -> Iterator[str]:
-    """Texts that a command runs as commands: what a shell is given, `eval`, and substitutions."""
-    for word in words:
-        if re.search(INNER, word):
-            yield re.sub(INNER, ";", word).replace(")", ";")
-    for place, word in enumerate(words):
-        name = bare(word)
-        if name == "eval":
-            yield " ".join(words[place + 1 :])
-        elif name in SHELLS:
-            yield from (
-                words[after + 1]
-                for after in range(place + 1, len(words) - 1)
-                if re.fullmatch(r"-[a-z]*c[a-z]*", words[after])
-            )
-
-
-def unwrapped(words: Words) -> Iterator[Words]:
-    """The command itself, without assignments before it; behind a wrapper, every place where it may begin."""
-    start = 0
-    while start < len(words) and (re.fullmatch(ASSIGNMENT, words[start]) or words[start] in KEYWORDS):
-        start += 1
-    if start == len(words):
-        return
-    yield (bare(words[start]), *words[start + 1 :])
-    if bare(words[start]) in WRAPPERS:
-        for later in range(start + 1, min(len(words), start + 12)):
-            yield (bare(words[later]), *words[later + 1 :])
-
-
-def bare(word: str) -> str:
-    """A program's name without its folder."""
-    return word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
-
-
 def gate_verb(words: Words) -> Words:
     """The verb of `git gate` that a command runs, with its arguments; empty when it runs none."""
+    return next(gate_verbs(words), ())
+
+
+def gate_verbs(words: Words) -> Iterator[Words]:
+    """Verbs of `git gate`, with their arguments, that a command may run, where some of its words are not known before."""
     if not words:
-        return ()
-    if words[0] == "git-gate":
-        return skip_options(words[1:], GATE_OPTIONS)
-    if words[0] == "git":
+        return
+    program = words[0].casefold()
+    if could_be("git-gate", program):
+        yield skip_options(words[1:], GATE_OPTIONS)
+    if could_be("git", program):
         rest = skip_options(words[1:], GIT_OPTIONS)
-        return skip_options(rest[1:], GATE_OPTIONS) if rest[:1] == ("gate",) else ()
-    if words[0].startswith("python") and "-m" in words[:-1]:
-        rest = words[words.index("-m") + 1 :]
-        return skip_options(rest[1:], GATE_OPTIONS) if rest[0] == "gitgate" else ()
+        if rest and could_be("gate", rest[0]):
+            yield skip_options(rest[1:], GATE_OPTIONS)
+    if re.match(r"python|pypy|py\Z", program):
+        yield skip_options(module_of(words), GATE_OPTIONS)
+
+
+def module_of(words: Words) -> Words:
+    """The arguments of our own module, where Python is told to run that."""
+    for place, word in enumerate(words[1:], 1):
+        found = re.fullmatch(r"-[A-Za-z]*?m(.*)", word)
+        if found:
+            rest = (found[1], *words[place + 1 :]) if found[1] else words[place + 1 :]
+            return rest[1:] if rest and could_be("gitgate", rest[0]) else ()
+        if not word.startswith("-"):
+            own = re.search(r"(?:^|/)(?:gitgate(?:/__main__\.py)?|git-gate)/?$", word)
+            if own:
+                return words[place + 1 :]
     return ()
 
 
@@ -265,52 +128,85 @@ READERS = frozenset("ls cat head tail less more grep rg wc stat file find tree e
 RECORDS = r"refs[/\\]+(?:hitl|gitgate)\b"
 # Files of git's own folder that hold records, or say who may do what.
 KEPT = r"(?:^|[/\\\s'\"=>])\.git[/\\](?:.*[/\\])?(?:refs[/\\](?:hitl|gitgate)\b|packed-refs$|gitgate\b|config$|hooks[/\\])"
+# Of git's own folder, where its name is known only when a line runs.
+KEPT_BELOW = r"[\ufdd0-\ufdd3](?:/.*)?/(?:refs/(?:hitl|gitgate)\b|packed-refs$|gitgate\b|config$|hooks/)"
+ASKS_WHERE = r"--(?:absolute-)?git-(?:common-)?(?:dir|path)|GIT_(?:COMMON_)?DIR"
+FOLDER = r"(?i)(?:^|[/\\])\.git[/\\]*$"
+POWER = r"(?i)(?:gitgate|include|includeif)(?:\..*)?$|core\.hookspath$|alias\.gate"
+ANSWERS = r"(?s)\bgate\b.*?\b(?:respond|signal|join|continue|stop|edit|session|fork)\b"
 PYTHON = r"\bgitgate\s*\.\s*(?:respond|signal|stop|edit)\b|\bfrom\s+gitgate\b.*\bimport\b.*\b(?:respond|signal|stop)\b"
 REDIRECTED = r">[>|]?\s*([^\s;&|<>]+)"
 WRITERS = frozenset(("Write", "Edit", "MultiEdit", "NotebookEdit"))
 ASK_INSTEAD = "Leave it to the person: ask with `git gate ask`, and read answers with `git gate check ID`."
 
 
-def why_not_run(tool: str, given: Mapping[str, object]) -> str:
-    """Why this call is not to be made; empty when nothing speaks against it."""
+def why_not_run(tool: str, given: Mapping[str, object], real: Callable[[str], str] = str) -> str:
+    """Why this call is not to be made; empty when nothing speaks against it. `real` follows links from where it is made."""
     if tool in ("Bash", "PowerShell"):
         command = given.get("command")
-        return refused_command(command) if isinstance(command, str) else ""
+        return refused_command(command, real) if isinstance(command, str) else ""
     if tool in WRITERS:
         path = given.get("file_path") or given.get("notebook_path")
-        if isinstance(path, str) and re.search(KEPT, path):
+        if isinstance(path, str) and (is_kept(path) or is_kept(real(path))):
             return f"{path} belongs to git, and is not to be written by hand. {ASK_INSTEAD}"
     return ""
 
 
-def refused_command(text: str) -> str:
-    if not any(word in text for word in ("gate", "hitl", ".git/")):
-        return ""
+def is_kept(path: str) -> bool:
+    """Whether a path is one of git's own that are kept from agents; some systems know no capital letters."""
+    return re.search(KEPT, path, re.IGNORECASE) is not None
+
+
+def refused_command(text: str, real: Callable[[str], str]) -> str:
     if re.search(PYTHON, text):
         return f"An agent does not answer or end gates. {ASK_INSTEAD}"
-    found = next((reason for words in commands(text) if (reason := refused_words(words))), "")
-    return found or refused_records(text)
+    line = read_line(text)
+    found = next((reason for run in line.runs if (reason := refused_words(run.words, line))), "")
+    if not found and (line.unclear or made_words(line)) and re.search(ANSWERS, line.crude):
+        found = f"It cannot be seen what this line runs, and `git gate` may be it: write it plainly. {ASK_INSTEAD}"
+    return found or refused_records(line, real)
 
 
-def refused_words(words: Words) -> str:
-    verb = gate_verb(words)
-    if verb and verb[0] in FOR_PEOPLE:
-        return f"`git gate {verb[0]}` is for people; an agent does not answer, end or change gates. {ASK_INSTEAD}"
+def made_words(line: Line) -> bool:
+    """Whether git is given words that the line makes when it runs."""
+    return any(
+        run.words and bare(run.words[0]) in ("git", "git-gate") and GAP.search("".join(run.words[1:4]))
+        for run in line.runs
+    )
+
+
+def refused_words(words: Words, line: Line) -> str:
+    for verb in gate_verbs(words):
+        known = verb and (
+            verb[0] in FOR_PEOPLE or (GAP.search(verb[0]) and ("gate" in words or "git-gate" in words))
+        )
+        if known and any(could_be(name, verb[0]) for name in FOR_PEOPLE):
+            name = "respond" if GAP.search(verb[0]) else verb[0]
+            return f"`git gate {name}` is for people; an agent does not answer, end or change gates. {ASK_INSTEAD}"
     if any("gate" in word for word in words if word.startswith("alias.")):
         return f"An alias for `git gate` would hide what it does. {ASK_INSTEAD}"
     git = git_verb(words)
-    if git[:1] == ("config",) and sets_power(git[1:]):
-        return "Settings of git gate grant power, and are a person's to change."
+    if git[:1] == ("config",) and sets_power(git[1:], line):
+        return "Settings of git gate, of git's hooks, and of files that git includes grant power, and are a person's to change."
     return ""
 
 
-def sets_power(words: Words) -> bool:
-    """Whether `git config` with these words changes a setting of ours."""
-    named = [place for place, word in enumerate(words) if word.lower().startswith(("gitgate.", "alias.gate"))]
-    reading = any(
-        word in ("get", "--get", "--get-all", "--get-regexp", "list", "--list", "-l") for word in words
+READING = frozenset(
+    (
+        "get",
+        "--get",
+        "--get-all",
+        "--get-regexp",
+        "--get-urlmatch",
+        "list",
+        "--list",
+        "-l",
+        "get-all",
+        "get-regexp",
     )
-    setting = words[:1] and words[0] in (
+)
+SETTING = frozenset(
+    (
         "set",
         "unset",
         "--unset",
@@ -318,33 +214,85 @@ def sets_power(words: Words) -> bool:
         "--replace-all",
         "--unset-all",
         "remove-section",
+        "--remove-section",
+        "rename-section",
+        "--rename-section",
     )
-    return (
-        bool(named)
-        and not reading
-        and (bool(setting) or named[0] + 1 < len(words) or words[0] == "--remove-section")
-    )
+)
 
 
-def refused_records(text: str) -> str:
+def sets_power(words: Words, line: Line) -> bool:
+    """Whether `git config` with these words changes a setting that grants power."""
+    if {"-e", "--edit", "edit"}.intersection(words[:3]):
+        return True
+    place = next((n for n, word in enumerate(words) if grants_power(word, line)), len(words))
+    if place == len(words) or READING.intersection(words[:place]):
+        return False
+    return bool(SETTING.intersection(words[:place])) or place + 1 < len(words)
+
+
+def grants_power(name: str, line: Line) -> bool:
+    """Whether this may be the name of such a setting."""
+    if GAP.sub("", name) == "" and name:
+        return re.search(r"(?i)gitgate\.|hookspath|\binclude", line.crude) is not None
+    if GAP.search(name):
+        return any(
+            could_be(wanted, name.casefold())
+            for wanted in ("gitgate.*", "include.path", "includeif.*.path", "core.hookspath")
+        )
+    return re.match(POWER, name) is not None
+
+
+GATES_ALONE = f"Gates are changed through `git gate` alone. {ASK_INSTEAD}"
+MOST_PATHS = 200
+
+
+def refused_records(line: Line, real: Callable[[str], str]) -> str:
     """A command that names the records, or git's own files, in any way but to read them."""
-    for words in commands(text):
-        touches = any(re.search(RECORDS, word) or re.search(KEPT, word) for word in words)
-        verb = git_verb(words)
-        if touches and not (verb and verb[0] in READS) and words[0] not in READERS:
-            return f"Gates are changed through `git gate` alone. {ASK_INSTEAD}"
-    # Named, but not as a word of a command: given on standard input, redirected to, or hidden in a script.
-    if re.search(RECORDS, text) and re.search(r"update-ref|\bpush\b|symbolic-ref", text):
-        return f"Gates are changed through `git gate` alone. {ASK_INSTEAD}"
-    if any(re.search(RECORDS, target) or re.search(KEPT, target) for target in re.findall(REDIRECTED, text)):
-        return f"Gates are changed through `git gate` alone. {ASK_INSTEAD}"
-    return ""
+    asks_where = re.search(ASKS_WHERE, line.text) is not None
+    inside = any(run.words[:1] in (("cd",), ("pushd",)) and is_folder(run.words[1:]) for run in line.runs)
+    left = MOST_PATHS
+    for run in line.runs:
+        reads = reads_only(run.words)
+        named = run.writes if reads else (*run.words, *run.writes)
+        if inside and (run.writes or not (reads or run.words[:1] in (("cd",), ("pushd",)))):
+            return GATES_ALONE
+        if any(re.search(RECORDS, word) or is_kept(word) for word in named):
+            return GATES_ALONE
+        if asks_where and any(re.search(KEPT_BELOW, word) for word in named):
+            return GATES_ALONE
+        if run.words[:1] in (("ln",), ("mv",)) and any(re.search(FOLDER, word) for word in run.words[1:]):
+            return GATES_ALONE
+        paths = [word for word in named[:left] if word and not GAP.search(word) and not word.startswith("-")]
+        left -= len(paths)
+        if any(is_kept(real(path.partition("of=")[2] or path)) for path in paths):
+            return GATES_ALONE
+    return refused_text(line)
+
+
+def is_folder(words: Words) -> bool:
+    return any(re.search(r"(?i)(?:^|[/\\])\.git(?:[/\\]|$)", word) for word in words)
+
+
+def reads_only(words: Words) -> bool:
+    verb = git_verb(words)
+    return not words or words[0] in READERS or bool(verb and verb[0] in READS)
+
+
+def refused_text(line: Line) -> str:
+    """Records that are named, but not as a word of a command: given on standard input, or hidden in a script."""
+    if re.search(RECORDS, line.text) and re.search(r"update-ref|\bpush\b|symbolic-ref", line.text):
+        return GATES_ALONE
+    if not line.unclear:
+        return ""
+    targets = re.findall(REDIRECTED, line.crude)
+    return GATES_ALONE if any(re.search(RECORDS, target) or is_kept(target) for target in targets) else ""
 
 
 def asks(text: str) -> bool:
     """Whether a command asks through `git gate ask`, and exits before there is an answer."""
-    for words in commands(text):
-        verb = gate_verb(words)
+    for run in read_line(text).runs:
+        verb = gate_verb(run.words)
         waits = any(word == "--wait" or word.startswith("--wait-for") for word in verb)
         if verb[:1] == ("ask",) and not waits and not {"-h", "--help"} & set(verb):
             return True

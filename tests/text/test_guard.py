@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.text.shell import asks, commands, files_read, plain_asking, plain_words, why_not_run
+from gitgate.text.shell import asks, files_read, plain_asking, plain_words, why_not_run
 from support import PATIENCE
 
 REFUSED = [
@@ -103,8 +103,7 @@ def test_asking_in_a_shell_is_told_from_waiting(command: str, wanted: bool) -> N
 
 @given(st.text(max_size=300) | st.text("git ate-respond'\"$(`\n;&|\\", max_size=200))
 def test_nothing_breaks_the_reading(text: str) -> None:
-    """Any text can be read, and gives words."""
-    assert all(words and all(isinstance(word, str) for word in words) for words in commands(text))
+    """Any text can be judged."""
     assert isinstance(why_not_run("Bash", {"command": text}), str)
     assert isinstance(asks(text), bool)
 

@@ -427,7 +427,7 @@ def try_command(screen: Screen, words: tuple[str, ...], tool: str | None, path: 
     desk = screen.desk()
     ruling, standing = foretell(event), load_standing(desk)
     event.close()
-    rule, waits = ruling.rule, ruling.fate in (Fate.WAITS, Fate.HELD)
+    rule, waits = ruling.rule, ruling.fate in (Fate.WAITS, Fate.HELD) and ruling.rule is not None
     fields = {
         "waits": waits,
         "rule": rule.text if rule else None,
@@ -439,13 +439,13 @@ def try_command(screen: Screen, words: tuple[str, ...], tool: str | None, path: 
     }
     screen.emit("try", fields, neutral(fate_words(ruling)))
     tell_of_rules(screen, desk, "note: ")
-    return WAITING if waits else NOT_ALLOWED if ruling.fate is Fate.DENIED else DONE
+    return WAITING if waits else DONE if ruling.fate is Fate.RUNS else NOT_ALLOWED
 
 
 def fate_words(ruling: CallRuling) -> str:
     rule = ruling.rule
     if rule is None:
-        return f"would {'be denied' if ruling.fate is Fate.DENIED else 'run'}, because {ruling.why}"
+        return f"would {'run' if ruling.fate is Fate.RUNS else 'be denied'}, because {ruling.why}"
     at = f", line {rule.line}" if rule.line else ""
     return f"would wait, by rule {rule.text} ({rule.source.words}{at}). {ruling.why}"
 

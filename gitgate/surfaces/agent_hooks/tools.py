@@ -223,6 +223,11 @@ IN_ANOTHER_PLACE = "If it is resumed in another place, the call is made for {} t
 HERE_ALONE = "If it is resumed in another place, the call is not made there{}, and the agent is told so."
 
 
+def real_path(event: HookEvent, path: str) -> str:
+    """A path with its links followed, from where the call is made."""
+    return path if "\0" in path else os.path.realpath(event.cwd / path)
+
+
 def here_of(desk: Desk) -> str:
     """The folder of the repository that the agent is in, links followed."""
     return os.path.realpath(desk.repo.place)
@@ -348,7 +353,7 @@ def pre_tool_use(event: HookEvent) -> HookReply:
     """What becomes of a call: nothing to say, denied, deferred until there is an answer, or made with it."""
     if not event.tool:
         raise Usage("the hook was given a call without a tool")
-    refused = shell.why_not_run(event.tool, event.given)
+    refused = shell.why_not_run(event.tool, event.given, lambda path: real_path(event, path))
     if refused:
         return deny(refused)
     if event.tool == ASK_TOOL:
@@ -446,7 +451,7 @@ def approval(event: HookEvent) -> HookReply:
     if event.attended:
         return decision_reply("ask", ruling.why)
     if ruling.fate is Fate.HELD:
-        return deny(f"{ruling.why} {shell.ASK_INSTEAD}")
+        return deny(f"{ruling.why} {shell.ASK_INSTEAD}" if ruling.rule else ruling.why)
     if event.subagent:
         return deny(f"This call needs a person's approval. {ruling.why} {SUBAGENT}")
     placed = placed_here(event, desk)
@@ -468,7 +473,7 @@ def family(event: HookEvent, desk: Desk) -> list[Desk]:
 
 def foretell(event: HookEvent) -> CallRuling:
     """What would become of a call, without making a gate of it."""
-    refused = shell.why_not_run(event.tool, event.given)
+    refused = shell.why_not_run(event.tool, event.given, lambda path: real_path(event, path))
     return CallRuling(Fate.DENIED, refused) if refused else rule_on_call(event, event.desk())
 
 

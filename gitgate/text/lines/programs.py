@@ -1,0 +1,543 @@
+"""Text: the programs that a shell line would run: what stands in it, and what shells, wrappers and builtins run of their own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .expansion import GAPS, MADE, MADE_SPLIT, ONE, SPLIT, SPLITS
+from .grammar import Simple, read
+from .words import Unreadable, Work, crude, work_for
+
+Words = tuple[str, ...]
+# Commands that a command runs, each with whether it is sure that one stands there.
+Starts = Iterable[tuple[Words, bool]]
+
+MOST_NESTED = 12
+LONG_VALUE = 8
+
+SHELLS = frozenset("sh bash dash ash zsh ksh mksh rbash fish busybox-sh".split())
+SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
+STANDARD_INPUT = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/(?:self|\d+)/fd/\d+")
+GAP = re.compile("[\ufdd0-\ufdd3]")
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """How a program names the one that it runs: its options with a value, how many words stand before the command, whether
+    assignments may, and whether it has options that are not listed, so that any of them may take a value.
+    """
+
+    values: frozenset[str] = frozenset()
+    operands: int = 0
+    assigns: bool = False
+    closed: bool = True
+
+
+def wrapper(values: str = "", operands: int = 0, *, assigns: bool = False, closed: bool = True) -> Wrapper:
+    return Wrapper(frozenset(values.split()), operands, assigns, closed)
+
+
+WRAPPERS = {
+    "sudo": wrapper("-u -g -h -p -C -D -R -r -t -T -U --user --group --host --prompt --chdir --chroot --role --type --other-user", assigns=True),
+    "doas": wrapper("-u -C -a"),
+    "env": wrapper("-u -C -S --unset --chdir --split-string", assigns=True),
+    "cross-env": wrapper(assigns=True),
+    "dotenv": wrapper("-f -e --file", closed=False),
+    "exec": wrapper("-a"),
+    "builtin": wrapper(), "nohup": wrapper(), "setsid": wrapper(), "noglob": wrapper(), "nocorrect": wrapper(), "chronic": wrapper(),
+    "time": wrapper("-f -o --format --output"),
+    "nice": wrapper("-n --adjustment"),
+    "ionice": wrapper("-c -n -p -P -u --class --classdata"),
+    "chrt": wrapper("-T -P -D", 1), "taskset": wrapper("", 1),
+    "timeout": wrapper("-s -k --signal --kill-after", 1), "gtimeout": wrapper("-s -k --signal --kill-after", 1),
+    "stdbuf": wrapper("-i -o -e --input --output --error"),
+    "flock": wrapper("-w -E --wait --timeout --conflict-exit-code", 1),
+    "chroot": wrapper("", 1), "repeat": wrapper("", 1), "envdir": wrapper("", 1), "setuidgid": wrapper("", 1), "gosu": wrapper("", 1),
+    "su-exec": wrapper("", 1), "faketime": wrapper("-f", 1), "setarch": wrapper("", 1),
+    "busybox": wrapper(), "toybox": wrapper(),
+    "xargs": wrapper("-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var"),
+    "watch": wrapper("-n -q --interval --equexit"),
+    "sshpass": wrapper("-p -f -d -P"),
+    "ssh": wrapper("-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w", 1),
+    **dict.fromkeys(
+        "setpriv unshare nsenter runuser su systemd-run systemd-inhibit strace ltrace perf valgrind gdb script parallel sem unbuffer rlwrap "
+        "cpulimit prlimit softlimit chpst bwrap firejail proot fakeroot fakechroot torsocks proxychains proxychains4 caffeinate arch "
+        "xvfb-run dbus-run-session dumb-init tini catchsegv hyperfine entr watchexec nodemon concurrently npx bunx pnpx uvx "
+        "tmux screen nix-shell start-stop-daemon daemonize logsave mispipe ts-node-dev pkexec sg newgrp expect sudoedit machinectl".split(),
+        wrapper(closed=False),
+    ),
+}  # fmt: skip
+# Programs of which one verb runs the words after it.
+RUN_VERBS = {
+    **dict.fromkeys("uv poetry pipenv pdm hatch rye pipx conda mamba micromamba deno bun npm pnpm yarn".split(), frozenset(("run", "exec", "x", "dlx", "tool"))),
+    **dict.fromkeys("docker podman nerdctl kubectl oc docker-compose podman-compose lxc".split(), frozenset(("run", "exec", "debug"))),
+    **dict.fromkeys("aws-vault direnv mise asdf rbenv pyenv nodenv chamber op doppler infisical bundle nix vault sops heroku flyctl fly".split(), frozenset(("exec", "run", "x", "shell", "develop", "exec-env", "exec-file", "ssh"))),
+    "git": frozenset(("bisect", "submodule", "rebase", "filter-branch", "difftool", "mergetool")),
+}  # fmt: skip
+# A value of one of these is run as a shell line, sooner or later.
+TEXT_VARIABLES = frozenset(
+    "PS0 PS1 PS4 PROMPT_COMMAND EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_SSH_COMMAND GIT_SSH "
+    "GIT_ASKPASS SSH_ASKPASS GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND SUDO_EDITOR FCEDIT RSYNC_RSH".split()
+)
+FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One program with its arguments, as a line may run it. `sure`: it stands where a command stands, not somewhere behind
+    a wrapper whose options are not known.
+    """
+
+    words: Words
+    sure: bool = True
+    writes: Words = ()
+    reads: Words = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether the program's name is said."""
+        return bool(self.words) and GAP.search(self.words[0]) is None
+
+
+@dataclass(frozen=True)
+class Line:
+    """Every program that a line may run. `unclear`: why nobody can say what else it runs. `open`: some words of what runs other
+    programs are not known.
+    """
+
+    text: str
+    runs: tuple[Run, ...]
+    unclear: str = ""
+    open: bool = False
+
+    @property
+    def crude(self) -> str:
+        return crude(self.text)
+
+
+@lru_cache(maxsize=16)
+def read_line(text: str) -> Line:
+    """The programs that a line may run. It is never an error: of a line that cannot be read only the words are known."""
+    try:
+        search = Search(work_for(text))
+        search.add_text(text)
+        return Line(text, tuple(search.runs), search.unclear, search.open)
+    except (Unreadable, RecursionError) as wrong:
+        return Line(text, tuple(rough(text)), f"it cannot be read: {wrong}", open=True)
+
+
+def rough(text: str) -> Iterator[Run]:
+    """What may be commands in a line that cannot be read: it is cut at every operator, and quotes are left out."""
+    for part in re.split(r"[;&|()<>`\n]+", crude(text)):
+        words = tuple(part.split())
+        while words and (words[0] in ("if", "then", "do", "{", "!") or re.match(r"\w+=", words[0])):
+            words = words[1:]
+        if words:
+            yield Run((bare(words[0]), *words[1:]), sure=False)
+
+
+def bare(word: str) -> str:
+    """A program's name without its folder."""
+    return word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+
+
+class Search:
+    """The programs that one line may run, as they are found."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.runs: list[Run] = []
+        self.unclear = ""
+        self.open = False
+        self.depth = 0
+
+    def add_text(self, text: str, *, sure: bool = True) -> None:
+        """Everything that a text runs as a shell line."""
+        if MADE in text or MADE_SPLIT in text:
+            self.doubt("a text that is put together when it runs is run as a command")
+        elif GAP.search(text):
+            self.open = True
+        self.depth += 1
+        if self.depth > MOST_NESTED:
+            raise Unreadable("too deep")
+        for command in read(text, self.work, self.depth):
+            self.add_command(command, sure=sure)
+        self.depth -= 1
+
+    def doubt(self, why: str) -> None:
+        self.unclear = self.unclear or why
+
+    def add_command(self, command: Simple, *, sure: bool = True) -> None:
+        for name, value in command.assigned:
+            self.add_assigned(name, value)
+        words = tuple(word.removeprefix("=") if not n else word for n, word in enumerate(command.words))
+        if words:
+            self.add_words(words, command, sure=sure)
+        elif command.writes or command.reads:
+            self.runs.append(Run((), sure, tuple(command.writes), tuple(command.reads)))
+
+    def add_assigned(self, name: str, value: str) -> None:
+        if name in TEXT_VARIABLES and value:
+            self.add_text(value, sure=False)
+
+    def add_words(self, words: Words, command: Simple, *, sure: bool = True) -> None:
+        """One command, and what it runs of its own words: from every place where one may begin."""
+        todo: list[Iterator[tuple[Words, bool]]] = [iter(((words, sure),))]
+        seen: set[tuple[Words, bool]] = set()
+        while todo:
+            state = next(todo[-1], None)
+            if state is None:
+                todo.pop()
+            elif state[0] and state not in seen:
+                seen.add(state)
+                self.work.spend(len(state[0]) + sum(map(len, state[0])) // 16)
+                todo.append(iter(self.add_one(state[0], command, sure=state[1])))
+
+    def add_one(self, words: Words, command: Simple, *, sure: bool) -> Starts:
+        """One program; the words behind it that it runs as others, where it does so."""
+        name, unknown = bare(words[0]), is_unknown(words[0])
+        writes, reads = tuple(command.writes), tuple(command.reads)
+        self.runs.append(Run((words[0] if unknown else name, *words[1:]), sure, writes, reads))
+        if unknown:
+            if sure:
+                self.doubt("a program that is chosen when it runs")
+            return []
+        if name in SHELLS:
+            return self.shell(words, command)
+        if name in HANDLERS:
+            return HANDLERS[name](self, words, command)
+        found = WRAPPERS.get(name)
+        if found is not None:
+            return self.wrapped(words, found, sure=sure)
+        if name in RUN_VERBS and RUN_VERBS[name].intersection(words[1:6]):
+            self.add_texts(words[2:])
+            return ((words[place:], False) for place in range(2, len(words)) if may_begin(words[place]))
+        return []
+
+    def wrapped(self, words: Words, how: Wrapper, *, sure: bool = True) -> Starts:
+        """The places where the command of a wrapper begins."""
+        found = self.starts(words, how)
+        if not how.closed or len(found) > 1:
+            self.add_texts(words[1:])
+        return [
+            (words[place:], sure and certain)
+            for place, certain in found
+            if certain or may_begin(words[place])
+        ]
+
+    def starts(self, words: Words, how: Wrapper) -> list[tuple[int, bool]]:
+        """Where a wrapper's command may begin, and whether it does so there."""
+        found = places(words, how)
+        if any(SPLITS.intersection(word) for word in words[1 : max(found, default=len(words))]):
+            self.open = True
+        return sorted(found.items())
+
+    def add_texts(self, words: Words) -> None:
+        """Words that hold blanks may be lines of a shell: what of them can be read is added."""
+        for word in words:
+            if re.search(r"[\s;|&$`]", word):
+                self.attempt(word)
+
+    def attempt(self, text: str) -> None:
+        """A text that may be a shell line, and may be anything else."""
+        kept, depth = self.unclear, self.depth
+        try:
+            self.add_text(text, sure=False)
+        except Unreadable:
+            self.open = True
+            self.depth = depth
+        if self.unclear != kept:
+            self.unclear, self.open = kept, True
+
+    # Programs with rules of their own
+
+    def shell(self, words: Words, command: Simple) -> Starts:
+        """A shell runs a text that it is given, a script, or what it reads."""
+        place, text = shell_operand(words)
+        if place < 0:
+            self.doubt("a shell whose words are chosen when it runs")
+            self.add_texts(words[1:])
+            return []
+        if text:
+            if place < len(words):
+                self.add_text(words[place])
+            return []
+        if place < len(words) and not STANDARD_INPUT.fullmatch(words[place]):
+            return self.script(words[place:])
+        self.fed(command)
+        return []
+
+    def script(self, words: Words) -> Starts:
+        """A script is not read; it is a program like any other."""
+        if MADE in words[0] or MADE_SPLIT in words[0]:
+            self.doubt("a script that is made when it runs")
+            return []
+        self.runs.append(Run((bare(words[0]), *words[1:])))
+        return []
+
+    def fed(self, command: Simple) -> None:
+        """A shell that reads its lines: they stand here, or come from elsewhere."""
+        for text in command.fed:
+            self.add_text(text)
+        if command.fed:
+            return
+        for name in command.reads:
+            if MADE in name or MADE_SPLIT in name:
+                self.doubt("a shell that runs what another program says")
+        if not command.reads:
+            self.doubt("a shell that runs what it is given")
+
+    def source(self, words: Words, command: Simple) -> Starts:
+        rest = words[2:] if words[1:2] == ("--",) else words[1:]
+        if not rest:
+            return []
+        if STANDARD_INPUT.fullmatch(rest[0]):
+            self.fed(command)
+            return []
+        return self.script(rest)
+
+    def evaluate(self, words: Words, _command: Simple) -> Starts:
+        self.add_text(" ".join(words[2:] if words[1:2] == ("--",) else words[1:]))
+        return []
+
+    def trap(self, words: Words, _command: Simple) -> Starts:
+        rest = words[2:] if words[1:2] == ("--",) else words[1:]
+        if rest and rest[0] != "-" and not rest[0].startswith(("-p", "-l")):
+            self.add_text(rest[0])
+        return []
+
+    def alias(self, words: Words, _command: Simple) -> Starts:
+        for word in words[1:]:
+            _, equals, text = word.partition("=")
+            if equals and text:
+                self.add_text(f"{text} {SPLIT}")
+        return []
+
+    def hash(self, words: Words, _command: Simple) -> Starts:
+        """`hash -p FILE NAME` has a name mean a file."""
+        return [
+            ((words[place + 1], SPLIT), True) for place in range(1, len(words) - 1) if words[place] == "-p"
+        ]
+
+    def command(self, words: Words, _command: Simple) -> Starts:
+        place = 1
+        while place < len(words) and words[place].startswith("-"):
+            if re.fullmatch(r"-p*[vV][pvV]*", words[place]):
+                return []
+            place += 1
+        return [(words[place:], True)]
+
+    def env(self, words: Words, _command: Simple) -> Starts:
+        """`env` runs its words; one of its options is a line that it cuts into words."""
+        found = self.starts(words, WRAPPERS["env"])
+        first = min((place for place, _ in found), default=len(words))
+        for place in range(1, first):
+            word, after = words[place], words[place + 1 : place + 2]
+            split = re.fullmatch(r"(?s)(?:-[i0v]*S|--split-string=?)(.*)", word)
+            if split:
+                self.add_text(" ".join((split[1] or " ".join(after), *words[first:])))
+            name, equals, value = word.partition("=")
+            if equals:
+                self.add_assigned(name, value)
+            if value.startswith("() {"):
+                self.attempt(value.removeprefix("()"))
+        return ((words[place:], certain) for place, certain in found)
+
+    def find(self, words: Words, _command: Simple) -> Starts:
+        """`find` runs the words behind `-exec` and its like, up to `;` or `+`."""
+        found: list[tuple[Words, bool]] = []
+        self.open = self.open or any(MADE_SPLIT in word for word in words)
+        start = 0
+        for place, word in enumerate(words):
+            if word in FIND_RUNS:
+                start = place + 1
+            elif start and (word == ";" or (word == "+" and words[place - 1] == "{}")):
+                found.append((filled(words[start:place], "{}"), True))
+                start = 0
+        return [*found, (filled(words[start:], "{}"), True)] if start else found
+
+    def fd(self, words: Words, _command: Simple) -> Starts:
+        for place, word in enumerate(words):
+            if word in ("-x", "-X", "--exec", "--exec-batch"):
+                return [((*filled(words[place + 1 :], "{}"), SPLIT), True)]
+        return []
+
+    def xargs(self, words: Words, _command: Simple) -> Starts:
+        """`xargs` runs its words with more behind them, or with something in place of `{}`."""
+        found = self.starts(words, WRAPPERS["xargs"])
+        first = min((place for place, _ in found), default=len(words))
+        mark = ""
+        for place in range(1, first):
+            if own := re.fullmatch(r"(?s)-\w*?I(.*)|-i(.*)|--replace(?:=(.*))?", words[place]):
+                mark = (
+                    own[1]
+                    or own[2]
+                    or own[3]
+                    or (words[place + 1] if own[1] is not None and place + 1 < first else "{}")
+                )
+        if mark:
+            return ((filled(words[place:], mark), certain) for place, certain in found)
+        return (((*words[place:], MADE_SPLIT), certain) for place, certain in found)
+
+    def joined(self, words: Words, _command: Simple) -> Starts:
+        """A program that runs its words, joined, as a shell line: here, or elsewhere."""
+        for place, certain in self.starts(words, WRAPPERS[bare(words[0])]):
+            if certain:
+                self.add_text(" ".join(words[place:]), sure=False)
+            else:
+                self.attempt(" ".join(words[place:]))
+        return []
+
+    def parallel(self, words: Words, _command: Simple) -> Starts:
+        until = next((n for n, word in enumerate(words) if word.startswith(":::")), len(words))
+        found = self.starts(words[:until], WRAPPERS["parallel"])
+        if not found:
+            self.doubt("a program that runs what it is given")
+        for place, _ in found:
+            self.attempt(" ".join((*filled(words[place:until], "{}"), SPLIT)))
+        return []
+
+    def flock(self, words: Words, _command: Simple) -> Starts:
+        for place, word in enumerate(words[:-1]):
+            if word in ("-c", "--command"):
+                self.add_text(words[place + 1])
+        return self.wrapped(words, WRAPPERS["flock"])
+
+    def sudo(self, words: Words, _command: Simple) -> Starts:
+        """`sudo` runs its words; with some options by a shell."""
+        if words[1:2] and words[1] in ("-l", "--list", "-v", "-k", "-K"):
+            return []
+        found = self.starts(words, WRAPPERS["sudo"])
+        first = min((place for place, _ in found), default=len(words))
+        if any(re.fullmatch(r"-\w*[si]\w*|--shell|--login", word) for word in words[1:first]):
+            for place, _ in found:
+                self.attempt(" ".join(words[place:]))
+        return ((words[place:], certain) for place, certain in found)
+
+    def git(self, words: Words, _command: Simple) -> Starts:
+        """What git itself runs: an alias of the line, and the texts of some verbs."""
+        for place, word in enumerate(words):
+            if word.lower().startswith("alias.") and "=" in word:
+                value = word.partition("=")[2]
+                self.attempt(value[1:] if value.startswith("!") else f"git {value}")
+            elif word in ("-x", "--exec") or word.startswith("--exec="):
+                self.attempt(word.partition("=")[2] or " ".join(words[place + 1 : place + 2]))
+        if RUN_VERBS["git"].intersection(words[1:6]) and {"run", "foreach", "bisect"}.intersection(words):
+            self.add_texts(words[2:])
+            return ((words[place:], False) for place in range(3, len(words)) if may_begin(words[place]))
+        return []
+
+    def batch(self, _words: Words, command: Simple) -> Starts:
+        for text in command.fed:
+            self.add_text(text)
+        if not command.fed:
+            self.open = True
+        return []
+
+    def declare(self, words: Words, _command: Simple) -> Starts:
+        for word in words[1:]:
+            name, equals, value = word.partition("=")
+            if equals:
+                self.add_assigned(name, value)
+        return []
+
+
+HANDLERS: dict[str, Callable[[Search, Words, Simple], Starts]] = {
+    "source": Search.source, ".": Search.source, "eval": Search.evaluate, "trap": Search.trap, "alias": Search.alias, "hash": Search.hash,
+    "command": Search.command, "env": Search.env, "find": Search.find, "gfind": Search.find, "fd": Search.fd, "fdfind": Search.fd,
+    "xargs": Search.xargs, "gxargs": Search.xargs, "watch": Search.joined, "ssh": Search.joined, "parallel": Search.parallel, "sem": Search.parallel,
+    "flock": Search.flock, "sudo": Search.sudo, "git": Search.git, "at": Search.batch, "batch": Search.batch,
+    "export": Search.declare, "declare": Search.declare, "typeset": Search.declare, "local": Search.declare, "readonly": Search.declare,
+}  # fmt: skip
+
+
+def is_unknown(word: str) -> bool:
+    """Whether a word in a program's place does not say its name. A folder may be of the environment."""
+    folder, slash, name = word.rpartition("/")
+    if GAP.search(name) or MADE_SPLIT in folder:
+        return True
+    return not slash and not name
+
+
+def may_begin(word: str) -> bool:
+    """Whether a program may be called so; behind an option that nobody knows any word may be its beginning."""
+    return bool(word) and not word.startswith("-") and not re.search(r"[\s;|&]", word)
+
+
+def filled(words: Words, mark: str) -> Words:
+    """Words with something unknown in place of a mark."""
+    return tuple(word.replace(mark, MADE) for word in words)
+
+
+def places(words: Words, how: Wrapper) -> dict[int, bool]:
+    """Where the command of a wrapper may begin; and of each place whether a command is sure to stand there."""
+    found: dict[int, bool] = {}
+    todo: list[tuple[int, int, bool]] = [(1, how.operands, True)]
+    seen: set[tuple[int, int, bool]] = set()
+    while todo:
+        place, operands, sure = state = todo.pop()
+        if place >= len(words) or state in seen:
+            continue
+        seen.add(state)
+        word = words[place]
+        if word == "--":
+            if place + 1 + operands < len(words):
+                found[place + 1 + operands] = sure
+        elif word.startswith("-"):
+            todo += [(after, operands, sure and known) for after, known in after_option(word, place, how)]
+        elif how.assigns and re.match(r"[A-Za-z_]\w*=|\w+%%=", word):
+            todo.append((place + 1, operands, sure))
+        elif SPLITS.intersection(word):
+            # It may be options, an operand, several of these, or nothing.
+            found[place] = found.get(place, False) or (sure and not operands)
+            todo += [(place + 1, left, False) for left in range(operands + 1)]
+        elif operands:
+            todo.append((place + 1, operands - 1, sure))
+        else:
+            found[place] = found.get(place, False) or sure
+    return found
+
+
+def after_option(word: str, place: int, how: Wrapper) -> list[tuple[int, bool]]:
+    """Where it goes on behind an option, and whether that is sure."""
+    if word in how.values:
+        return [(place + 2, True)]
+    if "=" in word or word[:2] in how.values:
+        return [(place + 1, True)]
+    if not word.startswith("--") and f"-{word[-1]}" in how.values:
+        return [(place + 2, True)]
+    shortened = word.startswith("--") and any(value.startswith(word) for value in how.values)
+    return [(place + 1, False), (place + 2, False)] if shortened or not how.closed else [(place + 1, True)]
+
+
+def shell_operand(words: Words) -> tuple[int, bool]:
+    """Where a shell's first operand stands, and whether that is a text to run (`-c`); -1 where nobody can say."""
+    place, text, reads = 1, False, False
+    while place < len(words):
+        word = words[place]
+        if (
+            GAPS.intersection(word)
+            and (SPLITS.intersection(word) or not word.startswith(("/", ".")))
+            and not text
+        ):
+            return (
+                (place, False)
+                if not SPLITS.intersection(word) and ONE in word and "/" in word
+                else (-1, False)
+            )
+        if word in ("-", "--"):
+            place += 1
+            break
+        if not word.startswith(("-", "+")):
+            break
+        if word.startswith("--"):
+            text = text or word.startswith("--command")
+            place += 2 if word in SHELL_VALUES else 1
+            continue
+        text = text or "c" in word[1:]
+        reads = reads or "s" in word[1:]
+        place += 1 + word[1:].count("o") + word[1:].count("O")
+    return (len(words) if reads and not text else place), text
