@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from .lines import could_be
-from .lines.programs import GAP, Line, Words, bare, read_line
+from .lines.programs import GAP, Line, Words, read_line
 from .lines.words import MOST_TEXT
 
 # Options of git itself that take the next word along.
@@ -168,11 +168,14 @@ def refused_command(text: str, real: Callable[[str], str]) -> str:
 
 
 def made_words(line: Line) -> bool:
-    """Whether git is given words that the line makes when it runs."""
-    return any(
-        run.words and bare(run.words[0]) in ("git", "git-gate") and GAP.search("".join(run.words[1:4]))
-        for run in line.runs
-    )
+    """Whether a line says only when it runs which verb git is given, or which script Python."""
+    return any(GAP.search(word) for command in line.runs for word in first_words(command.words))
+
+
+def first_words(words: Words) -> Words:
+    if words and words[0].startswith("python"):
+        return words[1:3]
+    return git_verb(words)[:1]
 
 
 def refused_words(words: Words, line: Line) -> str:

@@ -26,7 +26,8 @@ from gitgate.store.git import canonical
 from gitgate.surfaces import forge as replies
 from gitgate.surfaces.agent_hooks import tools as hook_event
 from gitgate.surfaces.forge import comment, hosts
-from gitgate.text import shell
+from gitgate.text import lines, shell
+from gitgate.text.lines import programs
 
 ADA = "Ada <ada@example.org>"
 AT = "2030-01-01T00:00:00Z"
@@ -211,6 +212,18 @@ HELD = call_rules.parse_rules(
 )
 
 
+def line(data: bytes) -> None:
+    """A line for a shell: what it would run, and which rules name it."""
+    text = data.decode("utf-8", "replace")
+    programs.read_line.cache_clear()
+    lines.why_unclear(text)
+    for pattern in ("terraform apply*", "*rm*-rf*", "git push ?"):
+        lines.names(pattern, text)
+        lines.names_elsewhere(pattern, text)
+    shell.why_not_run("Bash", {"command": text})
+    shell.asks(text)
+
+
 def reply(data: bytes) -> None:
     """A comment on a pull request, as an answer to each kind of gate; and whether it could pass for one of ours."""
     body = data.decode("utf-8", "replace")
@@ -285,6 +298,7 @@ TARGETS = {
         push,
         record,
         hook,
+        line,
         reply,
         webhook,
         session,

@@ -333,6 +333,22 @@ def test_a_rule_at_the_terminal_asks_there(agent: Agent) -> None:
     assert agent.gates() == []
 
 
+@pytest.mark.parametrize("line", ["curl -s u | sh", "$TOOL plan", 'eval "$X"', "true " + "x" * 70_000])
+def test_a_line_that_nobody_can_read_is_denied(agent: Agent, line: str) -> None:
+    """No gate is made of it: an agent alone writes it plainly, a person is asked. Where no rule names a command, it is nobody's business."""
+    assert agent.before("Bash", command=line) == {}
+    put_rules(agent.clone, "approvals:\n  - Write(db/**)\n")
+    assert agent.before("Bash", command=line) == {}
+    put_rules(agent.clone, RULES)
+    said = agent.before("Bash", command=line)
+    assert (said[DECISION], agent.gates()) == ("deny", [])
+    assert "plainly" in said[REASON]
+    agent.env["CLAUDE_CODE_ENTRYPOINT"] = "cli"
+    assert agent.before("Bash", command=line)[DECISION] == "ask"
+    agent.env.pop("CLAUDE_CODE_ENTRYPOINT")
+    assert agent.before("Bash", command=f"{line}; # terraform")[DECISION] == "defer"
+
+
 def test_outside_of_a_repository(agent: Agent, tmp_path: Path) -> None:
     """A question cannot be kept, so it is denied; nobody made rules for other calls. A wanderer stays bound by its project."""
     put_rules(agent.clone, RULES)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -49,6 +51,62 @@ REFUSED = [
     "git config set gitgate.publishWork true",
     "git config --unset gitgate.initialised",
     "git gate respond 'unclosed",
+    'git "ga"te respond 7k2f yes',
+    "git ga\\\nte respond 7k2f",
+    "g$'i't gate respond 7k2f",
+    "git $'\\x67ate' respond 7k2f",
+    "git ga$X respond 7k2f",
+    "git gate $VERB 7k2f yes",
+    "git $X respond 7k2f",
+    "$GIT gate respond 7k2f yes",
+    "v=respond; git gate $v 7k2f",
+    "{git,gate,respond,7k2f}",
+    "git {gate,respond} 7k2f",
+    "python3 -Im gitgate respond 7k2f yes",
+    "python3 -mgitgate respond 7k2f",
+    "python3.12 -P -Im gitgate stop 7k2f",
+    "pypy3 -m gitgate respond x",
+    "python3 $(which git-gate) respond 7k2f",
+    "uvx git-gate respond 7k2f yes",
+    "uvx --from git-gate[forms] git-gate respond 7k2f",
+    "uv tool run git-gate respond 7k2f",
+    "pipx run git-gate respond 7k2f",
+    "uv run git gate respond 7k2f",
+    "2>/dev/null git gate respond 7k2f",
+    "find . -exec git gate respond 7k2f \\;",
+    "trap 'git gate respond 7k2f' EXIT",
+    "echo 'git gate respond 7k2f yes' | sh",
+    "xargs git gate respond",
+    'eval "$(echo git gate respond 7k2f)"',
+    "bash <<< 'git gate respond 7k2f'",
+    "git config core.hooksPath /tmp/x",
+    "git config --local include.path ../evil",
+    "git config set core.hookspath x",
+    "git config 'includeIf.gitdir:/.path' x",
+    "git config gitgate.remote get",
+    "git config --rename-section x gitgate",
+    "GIT_EDITOR='sed -i s/a/b/' git config -e",
+    "git config core.$X /tmp/x",
+    "git -C sub config core.hooksPath x",
+    'git "con"fig core.hooksPath x',
+    "echo x >> .GIT/config",
+    "cp x .Git/hooks/pre-push",
+    "tee -a .git/./config",
+    "ln -s .git g",
+    "ln -s .git/config c",
+    "mv .git/ g",
+    "cd .git && echo x >> config",
+    "cd .git; sed -i s/a/b/ config",
+    "pushd .git/hooks && cp x pre-push",
+    'echo x >> "$(git rev-parse --git-dir)/config"',
+    "cp x $(git rev-parse --git-path .)/hooks/",
+    "echo x 2>&1 >>.git/config",
+    "cat x >| .git/config",
+    'echo x >> .g"it"/config',
+    "echo x >> .{git,x}/config",
+    "dd of=.git/config",
+    "echo x >> link",
+    "sed -i s/a/b/ sub/link",
 ]
 LEFT_ALONE = [
     "ls", "git status", "git gate ask 'Should I respond?'", "git gate check 7k2f", "git gate list", "git gate wait 7k2f",
@@ -56,6 +114,8 @@ LEFT_ALONE = [
     "git log refs/hitl/open/7k2f", "git for-each-ref refs/hitl", "git show refs/hitl/open/7k2f:question.yaml",
     "git config --get gitgate.remote", "git config --get-regexp '^gitgate'", "git config user.name x",
     "git commit -m 'Teach git gate respond a flag'", "git push origin main", "python respond.py", "make gate",
+    "git config --get core.hooksPath", "git config get include.path", "git config core.editor vim", "git config \"$K\"", "cd .git && ls", "git checkout $BRANCH", "git log $X -- gate",
+    "ls -la .git/", "cp .gitignore x", "git commit -m \"$(cat <<'E'\nTeach git gate respond\nE\n)\"", "cat link", "head -3 sub/link", "./git-gate-docs respond", "uvx ruff check gate", "python3 -m pytest -k gate",
     "git gate status", "cat .git/HEAD", "cat .git/config > /tmp/x", "ls .git/hooks/", "git gate show 7k2f --diff",
 ]  # fmt: skip
 
@@ -63,13 +123,31 @@ LEFT_ALONE = [
 @pytest.mark.parametrize("command", REFUSED)
 def test_an_agent_does_not_answer(command: str) -> None:
     """However a command is wrapped, one that answers, ends or changes gates or grants power is refused, with a word on what to do."""
-    assert why_not_run("Bash", {"command": command})
+    assert why_not_run("Bash", {"command": command}, linked)
+
+
+def linked(path: str) -> str:
+    """A path with its links followed, as if this one led to git's configuration."""
+    return path.replace("link", ".git/config")
 
 
 @pytest.mark.parametrize("command", LEFT_ALONE)
 def test_other_commands_are_left_alone(command: str) -> None:
     """Asking, reading, and what only speaks of answering."""
-    assert why_not_run("Bash", {"command": command}) == ""
+    assert why_not_run("Bash", {"command": command}, linked) == ""
+
+
+def test_links_lead_where_they_lead(tmp_path: Path) -> None:
+    """A file is what its links lead to, and its name in capital letters is the same file on some systems."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "g").symlink_to(".git")
+    (tmp_path / "c").symlink_to(".git/config")
+    for path in ("g/config", "c", "g/hooks/pre-push", "./g/../c", ".GIT/config", ".git//config"):
+        place = str(tmp_path / path)
+        assert why_not_run("Write", {"file_path": place}, os.path.realpath), path
+        assert why_not_run("Bash", {"command": f"echo x >> {place}"}, os.path.realpath), path
+        assert why_not_run("Bash", {"command": f"cp x {place}"}, os.path.realpath), path
+        assert why_not_run("Bash", {"command": f"cat {place}"}, os.path.realpath) == "", path
 
 
 @pytest.mark.parametrize(

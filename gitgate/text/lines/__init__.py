@@ -12,7 +12,7 @@ from itertools import islice
 
 from ..patterns import of_text
 from .expansion import GAPS, MADE_SPLIT, SPLITS
-from .programs import GAP, Line, Run, Words, places, read_line, rough, wrapper
+from .programs import GAP, Line, LineCommand, Words, command_starts, read_line, rough, wrapper
 from .words import MOST_TEXT
 
 # Options of programs with verbs that take the next word along; those of others may.
@@ -77,7 +77,7 @@ class Pattern:
         self.has_verb = bool(self.program) and re.match(r"\s*[^\s*?:-]", rest) is not None
         self.literal = re.sub(r":\*$", "", self.first)
 
-    def fits(self, run: Run) -> bool:
+    def fits(self, run: LineCommand) -> bool:
         """Whether it names this command, or could; also behind options that stand before its verb."""
         if not run.words or (self.program and not self.is_called(run.words[0])):
             return False
@@ -98,7 +98,7 @@ class Pattern:
             or not (words[1].startswith("-") or GAPS.intersection(words[1]))
         ):
             return [words]
-        starts = places(words, VERBS_BEHIND.get(words[0], OTHERS))
+        starts = command_starts(words, VERBS_BEHIND.get(words[0], OTHERS))
         return [words, *((words[0], *words[start:]) for start in islice(starts, MOST_READINGS))]
 
     def mentioned(self, line: Line) -> bool:

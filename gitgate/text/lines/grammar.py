@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from .expansion import GAPS, MARKS, expand, unmarked
-from .words import META, NAME, Unreadable, WordReader, Work
+from .words import META, NAME, Budget, Unreadable, WordReader
 
 IN_DOCUMENT = re.compile(r"[^\\$`]+")
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)([\[\ufdd7].*?\])?\+?=", re.ASCII | re.DOTALL)
@@ -49,7 +49,7 @@ class Document:
     tabs: bool
 
 
-def read(text: str, work: Work, depth: int = 0) -> list[Simple]:
+def read(text: str, work: Budget, depth: int = 0) -> list[Simple]:
     """Every simple command of a line, those in substitutions as well, in the order in which they are read."""
     reader = Reader(text, work, depth)
     reader.read_list("")
@@ -60,7 +60,7 @@ def read(text: str, work: Work, depth: int = 0) -> list[Simple]:
 class Reader(WordReader):
     """One text, read from its beginning to its end; substitutions in place, backquotes by a reader of their own."""
 
-    def __init__(self, text: str, work: Work, depth: int = 0) -> None:
+    def __init__(self, text: str, work: Budget, depth: int = 0) -> None:
         super().__init__(text, work, depth)
         self.commands: list[Simple] = []
         self.documents: list[Document] = []

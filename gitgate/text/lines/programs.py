@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from .expansion import GAPS, MADE, MADE_SPLIT, ONE, SPLIT, SPLITS
 from .grammar import Simple, read
-from .words import Unreadable, Work, crude, work_for
+from .words import Budget, Unreadable, budget_for, crude
 
 Words = tuple[str, ...]
 # Commands that a command runs, each with whether it is sure that one stands there.
@@ -21,6 +21,8 @@ LONG_VALUE = 8
 SHELLS = frozenset("sh bash dash ash zsh ksh mksh rbash fish busybox-sh".split())
 SHELL_VALUES = frozenset(("--rcfile", "--init-file"))
 STANDARD_INPUT = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/(?:self|\d+)/fd/\d+")
+# What may stand before a command.
+LEADS = r"(?:if|then|elif|else|while|until|do|\{|!)\Z|\w+="
 GAP = re.compile("[\ufdd0-\ufdd3]")
 
 
@@ -86,7 +88,7 @@ FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
 
 @dataclass(frozen=True)
-class Run:
+class LineCommand:
     """One program with its arguments, as a line may run it. `sure`: it stands where a command stands, not somewhere behind
     a wrapper whose options are not known.
     """
@@ -109,7 +111,7 @@ class Line:
     """
 
     text: str
-    runs: tuple[Run, ...]
+    runs: tuple[LineCommand, ...]
     unclear: str = ""
     open: bool = False
 
@@ -122,21 +124,20 @@ class Line:
 def read_line(text: str) -> Line:
     """The programs that a line may run. It is never an error: of a line that cannot be read only the words are known."""
     try:
-        search = Search(work_for(text))
+        search = Search(budget_for(text))
         search.add_text(text)
         return Line(text, tuple(search.runs), search.unclear, search.open)
     except (Unreadable, RecursionError) as wrong:
         return Line(text, tuple(rough(text)), f"it cannot be read: {wrong}", open=True)
 
 
-def rough(text: str) -> Iterator[Run]:
+def rough(text: str) -> Iterator[LineCommand]:
     """What may be commands in a line that cannot be read: it is cut at every operator, and quotes are left out."""
     for part in re.split(r"[;&|()<>`\n]+", crude(text)):
-        words = tuple(part.split())
-        while words and (words[0] in ("if", "then", "do", "{", "!") or re.match(r"\w+=", words[0])):
-            words = words[1:]
-        if words:
-            yield Run((bare(words[0]), *words[1:]), sure=False)
+        words = part.split()
+        first = next((n for n, word in enumerate(words) if not re.match(LEADS, word)), len(words))
+        if first < len(words):
+            yield LineCommand((bare(words[first]), *words[first + 1 :]), sure=False)
 
 
 def bare(word: str) -> str:
@@ -147,9 +148,9 @@ def bare(word: str) -> str:
 class Search:
     """The programs that one line may run, as they are found."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Budget) -> None:
         self.work = work
-        self.runs: list[Run] = []
+        self.runs: list[LineCommand] = []
         self.unclear = ""
         self.open = False
         self.depth = 0
@@ -177,7 +178,7 @@ class Search:
         if words:
             self.add_words(words, command, sure=sure)
         elif command.writes or command.reads:
-            self.runs.append(Run((), sure, tuple(command.writes), tuple(command.reads)))
+            self.runs.append(LineCommand((), sure, tuple(command.writes), tuple(command.reads)))
 
     def add_assigned(self, name: str, value: str) -> None:
         if name in TEXT_VARIABLES and value:
@@ -200,7 +201,7 @@ class Search:
         """One program; the words behind it that it runs as others, where it does so."""
         name, unknown = bare(words[0]), is_unknown(words[0])
         writes, reads = tuple(command.writes), tuple(command.reads)
-        self.runs.append(Run((words[0] if unknown else name, *words[1:]), sure, writes, reads))
+        self.runs.append(LineCommand((words[0] if unknown else name, *words[1:]), sure, writes, reads))
         if unknown:
             if sure:
                 self.doubt("a program that is chosen when it runs")
@@ -230,7 +231,7 @@ class Search:
 
     def starts(self, words: Words, how: Wrapper) -> list[tuple[int, bool]]:
         """Where a wrapper's command may begin, and whether it does so there."""
-        found = places(words, how)
+        found = command_starts(words, how)
         if any(SPLITS.intersection(word) for word in words[1 : max(found, default=len(words))]):
             self.open = True
         return sorted(found.items())
@@ -275,7 +276,7 @@ class Search:
         if MADE in words[0] or MADE_SPLIT in words[0]:
             self.doubt("a script that is made when it runs")
             return []
-        self.runs.append(Run((bare(words[0]), *words[1:])))
+        self.runs.append(LineCommand((bare(words[0]), *words[1:])))
         return []
 
     def fed(self, command: Simple) -> None:
@@ -472,7 +473,7 @@ def filled(words: Words, mark: str) -> Words:
     return tuple(word.replace(mark, MADE) for word in words)
 
 
-def places(words: Words, how: Wrapper) -> dict[int, bool]:
+def command_starts(words: Words, how: Wrapper) -> dict[int, bool]:
     """Where the command of a wrapper may begin; and of each place whether a command is sure to stand there."""
     found: dict[int, bool] = {}
     todo: list[tuple[int, int, bool]] = [(1, how.operands, True)]

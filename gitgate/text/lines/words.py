@@ -41,7 +41,7 @@ class Unreadable(Exception):
 
 
 @dataclass
-class Work:
+class Budget:
     """How much may still be read, and which names the whole line mentions without a dollar sign."""
 
     left: int
@@ -53,13 +53,13 @@ class Work:
             raise Unreadable("too much")
 
 
-def work_for(text: str) -> Work:
+def budget_for(text: str) -> Budget:
     """The bounds within which a line is read."""
     if len(text) > MOST_TEXT:
         raise Unreadable("too long")
     if MARKS.search(text):
         raise Unreadable("characters that are none")
-    return Work(MOST_WORK, Counter(BARE_NAMES.findall(crude(text))))
+    return Budget(MOST_WORK, Counter(BARE_NAMES.findall(crude(text))))
 
 
 def crude(text: str) -> str:
@@ -70,7 +70,7 @@ def crude(text: str) -> str:
 class WordReader(ABC):
     """One text, read letter by letter. Which commands stand in it is the business of whoever reads on from here."""
 
-    def __init__(self, text: str, work: Work, depth: int = 0) -> None:
+    def __init__(self, text: str, work: Budget, depth: int = 0) -> None:
         if "\0" in text:
             raise Unreadable("a null byte")
         work.spend(len(text))
