@@ -159,14 +159,6 @@ SETTINGS = (
         "`git gate join --yes` starts the MCP servers that a gate names, unseen",
         power=True,
     ),
-    Setting(
-        "editor",
-        "text",
-        "",
-        "what `git gate join --editor` opens the worktree with; else VISUAL, EDITOR",
-        power=True,
-        env="GITGATE_EDITOR",
-    ),
     Setting("agentTimeout", "duration", "2h", "how long a resumed agent may run"),
     Setting("timeout", "duration", "", "the deadline of a gate that names none"),
     Setting("onTimeout", "word:stuck,default,remind,defer,fail", "stuck", "what happens at that deadline"),
@@ -224,11 +216,6 @@ SETTINGS = (
     ),
     Setting("color", "word:auto,always,never", "auto", "colour on the terminal"),
     Setting("pager", "flag", "true", "show long output through git's pager"),
-    # Git's configuration alone sets them: a file that an agent can write would have one key mean the other.
-    Setting(
-        "deskKeys", "text", "", "other keys at `git gate desk`: NAME=KEY, with blanks between", power=True
-    ),
-    Setting("deskTheme", "text", "", "the colours of `git gate desk`: a theme of Textual's", power=True),
     Setting("deskUndo", "span", "5s", "how long a decision at `git gate desk` can be taken back", power=True),
     Setting(
         "notify",
@@ -250,7 +237,6 @@ SETTINGS = (
     Setting(
         "notify.quiet", "hours", "", "hours in which nobody is told, but of urgent gates: 22:00-07:00", True
     ),
-    Setting("notify.detail", "word:title,context,diff", "title", "how much of a gate is sent", True),
     Setting("notify.secret", "text", "", "what webhooks are signed with: `whsec_` and base64", True),
     Setting(
         "notify.url",
@@ -282,6 +268,13 @@ SETTINGS = (
     ),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
+# Settings that earlier versions had, and what replaces each. One that is still set does nothing but be named.
+GONE = {
+    "deskKeys": "the keys of `git gate desk` are fixed",
+    "deskTheme": "`T` at `git gate desk` changes between light and dark",
+    "editor": "VISUAL, or EDITOR, names your editor",
+    "notify.detail": "people are told the title of a gate, who asks, and how to open it",
+}
 # What else git's configuration holds for us: sections with names of the user's own, and what `init --claude` writes down.
 SECTIONS = ("agent", "template")
 # What `gitgate.notify.` and `gitgate.notify.NAME.` may end in.
@@ -297,7 +290,7 @@ VARIABLES = {"agent": OF_AGENT, "notify": OF_NOTIFY, "queue": OF_QUEUE, "web": O
 # What else is in the environment of a job, a hook or an agent that was started again.
 OTHER_VARIABLES = frozenset(
     f"GITGATE_{name}"
-    for name in """ACTOR AGENT AGENT_ARGUMENTS AGENT_COMMAND AGENT_NAME AGENT_RESUME ANSWER EDITOR EVENT GATE GITHUB_TOKEN
+    for name in """ACTOR AGENT AGENT_ARGUMENTS AGENT_COMMAND AGENT_NAME AGENT_RESUME ANSWER EVENT GATE GITHUB_TOKEN
     GITLAB_TOKEN HOOK_SECONDS ID NOTE OUTCOME PREPARED PROMPT_FILE RUN SESSION SESSION_KEY STEP TASK TERMS TITLE VERDICT WEBHOOK_SECRET WRAPPED""".split()
 )
 # A variable that is so close to one of ours is a slip; below that it may be anybody's.
@@ -325,7 +318,9 @@ class Settings:
         known = {name.lower(): name for name in (*BY_NAME, *NOTED, *SECTIONS)}
         wrong = {}
         for key in self.git:
-            if key.startswith("gitgate."):
+            if instead := replaced_by(key):
+                wrong[key] = f"{key} counts no more: {instead}"
+            elif key.startswith("gitgate."):
                 name, _, rest = key.removeprefix("gitgate.").partition(".")
                 variable = rest.rpartition(".")[2]
                 ends = VARIABLES.get(name.lower()) if rest else None
@@ -492,6 +487,12 @@ def misfit(setting: Setting, value: str) -> str:
     return ""
 
 
+def replaced_by(key: str) -> str:
+    """Return what replaces a setting that is gone, by its key in git's configuration; empty where there is no such setting."""
+    name = re.sub(r"^gitgate\.(notify)\..+\.", r"gitgate.\1.", key.lower())
+    return next((words for gone, words in GONE.items() if name == f"gitgate.{gone.lower()}"), "")
+
+
 def close_name(name: str, known: Iterable[str]) -> str:
     """` (did you mean maxAgents?)`, where one of the names is close."""
     return near(name, list(known))
@@ -601,6 +602,10 @@ def read_file(path: Path, unread: list[str] | None = None) -> Mapping[str, str]:
         return {}
     found: dict[str, str] = {}
     for name, item in section.mapping().items():
+        if name in GONE:
+            if unread is not None:
+                unread.append(f"{path}, line {item.line}: {name} counts no more: {GONE[name]}")
+            continue
         if name not in BY_NAME:
             may = ", ".join(one.name for one in SETTINGS if not one.power)
             item.fail(

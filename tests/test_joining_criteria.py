@@ -135,7 +135,7 @@ def test_the_editor_first_and_then_the_session(
     desk: Meeting, pty_cli: Pty, stuck: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`--editor` opens it at the top of the workspace, and the session follows."""
-    monkeypatch.setenv("GITGATE_EDITOR", f"pwd > {tmp_path}/edited; true")
+    monkeypatch.setenv("VISUAL", f"pwd > {tmp_path}/edited; true")
     terminal = pty_cli("continue", stuck, "--editor")
     talk(terminal)
     assert (tmp_path / "edited").read_text("utf-8").strip() == desk.runs[0]["cwd"]

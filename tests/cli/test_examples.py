@@ -130,11 +130,16 @@ def test_an_example_is_understood(verb: str, line: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("line", examples(commands()["join"]))
 def test_an_example_of_joining_runs(
-    repo: Clone, cli: Command, tmp_path: Path, pty_cli: Callable[..., Terminal], line: str
+    repo: Clone,
+    cli: Command,
+    tmp_path: Path,
+    pty_cli: Callable[..., Terminal],
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On a terminal, with a program in Claude Code's stead."""
     desk = meet(repo, cli, tmp_path / "claude")
-    repo.git("config", "gitgate.editor", "true")
+    monkeypatch.setenv("VISUAL", "true")
     gate = desk.talk("Shall we migrate?")
     terminal = pty_cli(*(gate if word == "7k2f" else word for word in shlex.split(line)[2:]))
     terminal.expect("0 earlier messages")

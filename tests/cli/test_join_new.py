@@ -375,7 +375,7 @@ def test_the_editor_opens_on_the_worktree(
 ) -> None:
     """`--editor` opens what is set on the folder of the session before that begins."""
     gate = desk.talk()
-    monkeypatch.setenv("GITGATE_EDITOR", f"echo editing > {tmp_path}/edited; pwd >> {tmp_path}/edited; true")
+    monkeypatch.setenv("VISUAL", f"echo editing > {tmp_path}/edited; pwd >> {tmp_path}/edited; true")
     terminal = pty_cli("join", gate, "--editor")
     begin(terminal)
     words, place = (tmp_path / "edited").read_text("utf-8").split()

@@ -111,3 +111,18 @@ def test_the_users_own_file_is_held_to_the_same(cli: Command, repo: Clone, home:
 def test_what_a_flow_tells_its_agents_is_no_slip() -> None:
     """A variable that we set ourselves is not taken for a misspelt setting."""
     assert {askers.RUN, askers.STEP, askers.TERMS} <= OTHER_VARIABLES
+
+
+def test_a_setting_that_is_gone_is_named_with_what_replaces_it(cli: Command, repo: Clone) -> None:
+    """It does nothing, in git's configuration, in the environment and in the file; no other setting there is lost with it."""
+    repo.git("config", "gitgate.deskKeys", "approve=y")
+    repo.git("config", "gitgate.notify.team.detail", "diff")
+    repo.write(".gitgate.yml", "settings:\n  editor: vi\n  priority: high\n")
+    done = cli.quick("doctor", "--json")
+    found = {one["name"]: one for one in done.json["findings"]}
+    assert "counts no more: the keys of `git gate desk` are fixed" in found["gitgate.deskkeys"]["words"]
+    assert found["gitgate.deskkeys"]["mend"] == "take it away: git config --unset-all gitgate.deskkeys"
+    assert "counts no more: people are told the title" in found["gitgate.notify.team.detail"]["words"]
+    gate = cli.quick("ask", "Which?", "-q", code=0)
+    assert "line 2: editor counts no more: VISUAL" in gate.err
+    assert cli.quick("show", gate.line, "--json", code=0).json["priority"] == "high"

@@ -30,7 +30,6 @@ from ...store.git.programs import lend_terminal, open_folder
 from ...surfaces.desk import known_places, run_gate_command
 from ...surfaces.desk.screens import DeskApp
 from ...surfaces.desk.services import DeskWorld
-from ...surfaces.desk.widgets import read_keys
 from ...surfaces.listen import DIALOGS, Dialog, TerminalPrompt, show_window, usable_dialogs
 from ...surfaces.listen.listening import QuestionListener, hearing, open_listened_repository
 from ...surfaces.notify.sending import tell_of, telling
@@ -61,12 +60,11 @@ def desk_command(screen: Screen) -> int:
 
     These are the repositories that `git gate init` was run in, and this one. Each key does what a command does, and the
     command is shown. An answer is sent after five seconds (gitgate.deskUndo); until then `u` takes it back. `?` shows
-    the keys; gitgate.deskKeys changes them. It needs a terminal, and the extra `desk`.
+    the keys. It needs a terminal, and the extra `desk`.
 
     \b
     git gate desk
     pip install 'git-gate[desk]'
-    git config --global gitgate.deskKeys 'approve=y reject=n'
     """
     return open_it(screen)
 
@@ -109,7 +107,7 @@ def world_of(screen: Screen) -> DeskWorld:
     if settings is None:
         settings = screen_at(screen, repositories(screen.env)[0])
     env = dict(screen.env)
-    editor = settings.text("editor") or env.get("VISUAL") or env.get("EDITOR") or ""
+    editor = env.get("VISUAL") or env.get("EDITOR") or ""
 
     def lend(argv: Sequence[str], place: Path) -> int:
         code = lend_terminal(argv, place, env)
@@ -126,8 +124,6 @@ def world_of(screen: Screen) -> DeskWorld:
         edit=editing(editor, env),
         color=wants_color(screen.color, screen.env, settings, terminal=True),
         undo=settings.span("deskUndo"),
-        keys=read_keys(settings.text("deskKeys")),
-        theme=theme_of(settings),
         tell=lambda place, over: tell_of(place, quiet, lambda _words: None, over),
     )
 
@@ -153,18 +149,6 @@ def screen_at(screen: Screen, place: Path) -> Settings:
         desk.close()
 
 
-def theme_of(settings: Settings) -> str:
-    from textual.theme import BUILTIN_THEMES
-
-    name = settings.text("deskTheme")
-    if name and name not in BUILTIN_THEMES:
-        raise Usage(
-            f"gitgate.deskTheme: there is no theme {name!r}; there are {', '.join(sorted(BUILTIN_THEMES))}",
-            hint="git config --global gitgate.deskTheme textual-light",
-        )
-    return name
-
-
 def pause() -> None:
     """What the program said last stays to be read."""
     try:
@@ -176,7 +160,7 @@ def pause() -> None:
 def editing(command: str, env: dict[str, str]) -> Callable[[Path], str]:
     def edit(folder: Path) -> str:
         if not command:
-            return "no editor is set: git config --global gitgate.editor 'code'"
+            return "no editor is set: export VISUAL=code"
         return open_folder(command, folder, env)
 
     return edit

@@ -186,7 +186,7 @@ def shape_of(one: Recipient, states: dict[str, AddressState]) -> dict[str, objec
         "to": list(one.to),
         "only": one.only,
         "quiet": one.quiet or None,
-        "detail": one.detail,
+        "detail": "title",  # of every address; earlier versions knew others
         "waiting": state.waiting if state else 0,
         "sent": state.sent if state else 0,
         "trouble": (state.said or None) if state else None,

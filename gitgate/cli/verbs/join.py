@@ -313,7 +313,7 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
             tell_where(screen, opened)
             tell_who(screen, opened)
             if flags["editor"]:
-                open_editor(screen, desk, opened)
+                open_editor(screen, opened)
             limit = limit_of(gate, flags)
             screen.close()  # Ctrl-C on this terminal would end the git that it reads with.
             ended = converse(screen, desk, opened, limit)
@@ -454,16 +454,11 @@ def tell_who(screen: Screen, talk: JoinedConversation) -> None:
         screen.say(f"{needed} answers alike are needed; the one that you confirm afterwards is your own")
 
 
-def open_editor(screen: Screen, desk: Desk, talk: JoinedConversation) -> None:
+def open_editor(screen: Screen, talk: JoinedConversation) -> None:
     """Whatever the person edits with, on the folder; one that needs the terminal has it until it is closed."""
-    command = (
-        desk.settings.env.get("GITGATE_EDITOR")
-        or desk.settings.text("editor")
-        or desk.settings.env.get("VISUAL")
-        or desk.settings.env.get("EDITOR")
-    )
+    command = screen.env.get("VISUAL") or screen.env.get("EDITOR")
     if not command:
-        screen.say("no editor is set: git config --global gitgate.editor 'code'")
+        screen.say("no editor is set: export VISUAL=code")
         return
     screen.pulse.stop()
     problem = open_folder(command, talk.launch.cwd, screen.env)

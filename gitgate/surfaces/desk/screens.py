@@ -491,15 +491,12 @@ class DeskApp(DeskServices):
     """
 
     def on_mount(self) -> None:
-        self.set_keymap(dict(self.world.keys))
-        if self.world.theme:
-            self.theme = self.world.theme
         self.push_screen(InboxScreen())
         self.begin()
 
     def action_help_quit(self) -> None:
         """Ctrl-C copies elsewhere, so that it ends nothing here. Textual would name a key that the desk does not teach."""
-        self.tell(f"{self.world.keys.get('leave', 'q')} leaves the desk")
+        self.tell("q leaves the desk")
 
     def open_letter(self, place: Path, gate: str, *, amending: bool = False) -> None:
         self.command = ""

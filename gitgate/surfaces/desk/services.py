@@ -187,8 +187,6 @@ class DeskWorld:
     edit: Callable[[Path], str]
     color: bool = True
     undo: float = 5.0
-    keys: Mapping[str, str] = field(default_factory=dict)
-    theme: str = ""
     tell: Callable[[Path, threading.Event], bool] | None = None
     clock: Callable[[], float] = time.time
 

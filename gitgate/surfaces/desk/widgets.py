@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
@@ -18,7 +18,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input, Static
 
-from ...errors import Failure, GateError, Usage
+from ...errors import Failure, GateError
 from ...model import AWAITING
 from ...model.gate import Gate
 from ...text import clip, one_line, wrap
@@ -222,7 +222,7 @@ class PanelScreen(ModalScreen[bool]):
 
 
 class DeskKey(NamedTuple):
-    """What a key does: the word that names it in `gitgate.deskKeys`, the key, what is said of it, and the action."""
+    """A key of the desk: its name, the key, what is said of it, and the action."""
 
     name: str
     key: str
@@ -291,66 +291,26 @@ def bindings_of(keys: Sequence[DeskKey]) -> list[BindingType]:
     return [Binding(one.key, one.action, one.words, id=one.name, show=False) for one in keys]
 
 
-def read_keys(text: str) -> dict[str, str]:
-    """`approve=y reject=x` as the person wrote it; a name that there is not, or a key given twice, is refused."""
-    known = {one.name: one.key for one in (*ON_LIST, *ON_LETTER)}
-    hint = "git config --global gitgate.deskKeys 'approve=y reject=n'"
-    found: dict[str, str] = {}
-    for part in text.split():
-        name, equals, key = part.partition("=")
-        if not equals or not key:
-            raise Usage(f"gitgate.deskKeys: {part!r} is no NAME=KEY", hint=hint)
-        if name not in known:
-            names = ", ".join(one for one in known if not one.startswith("option"))
-            raise Usage(f"gitgate.deskKeys: there is no {name!r}; there are {names}", hint=hint)
-        found[name] = CHARACTERS.get(key, key)
-    for keys in (ON_LIST, ON_LETTER):
-        taken: dict[str, str] = {}
-        for one in keys:
-            for key in found.get(one.name, one.key).split(","):
-                if taken.setdefault(key, one.name) != one.name:
-                    raise Usage(
-                        f"gitgate.deskKeys: {shown_key(key)} is {taken[key]} and {one.name} at once",
-                        hint=hint,
-                    )
-    return found
-
-
-CHARACTERS = {
-    "/": "slash",
-    "?": "question_mark",
-    ".": "full_stop",
-    "+": "plus",
-    "-": "minus",
-    "!": "exclamation_mark",
-    "*": "asterisk",
-    " ": "space",
-}
-
-
 def shown_key(key: str) -> str:
-    back = {name: character for character, name in CHARACTERS.items()}
-    return NAMES.get(key) or back.get(key, key)
+    return NAMES.get(key, key)
 
 
-def hint_line(keys: Sequence[DeskKey], changed: Mapping[str, str], cells: int) -> str:
+def hint_line(keys: Sequence[DeskKey], cells: int) -> str:
     """The most used keys, as many as fit; `?` shows them all."""
-    shown = [
-        f"{shown_key(changed.get(one.name, one.key).split(',')[0])} {one.brief}" for one in keys if one.brief
-    ]
+    shown = [f"{shown_key(one.key.split(',')[0])} {one.brief}" for one in keys if one.brief]
     while len("  ".join(shown)) > cells and len(shown) > 3:
         shown.pop(-4)  # never the last: how to find the others, and how to leave
     return "  ".join(shown)
 
 
-def key_lines(keys: Sequence[DeskKey], changed: Mapping[str, str]) -> Iterator[str]:
+def key_lines(keys: Sequence[DeskKey]) -> Iterator[str]:
     """All of them, a line each; the digits in one."""
     for one in keys:
         if one.name.startswith("option"):
             if one.name == "option1":
                 yield f"{'1-9':<12}choose an option by its number"
             continue
-        names = " ".join(shown_key(key) for key in changed.get(one.name, one.key).split(","))
+        names = " ".join(shown_key(key) for key in one.key.split(","))
         yield f"{names:<11} {one.words}"
 
 
@@ -392,8 +352,7 @@ class GateScreen(Screen[None]):
         cells = self.app.size.width
         self.query_one("#said", Static).update(clip(self.services.said, cells))
         self.query_one("#command", Static).update(clip(one_line(f"$ {command}" if command else ""), cells))
-        changed = self.services.world.keys
-        self.query_one("#hints", Static).update(clip(hint_line(self.KEYS, changed, cells), cells))
+        self.query_one("#hints", Static).update(clip(hint_line(self.KEYS, cells), cells))
 
     def with_gate(self, act: Callable[[Path, Gate], None]) -> None:
         """Do something with what is shown; what is wrong with it is said."""
@@ -579,11 +538,10 @@ class GateScreen(Screen[None]):
 
     def action_help(self) -> None:
         lines = [
-            *key_lines(self.KEYS, self.services.world.keys),
+            *key_lines(self.KEYS),
             "",
             "Decisions are sent after a few seconds; u takes them back.",
         ]
-        lines.append("Other keys: git config --global gitgate.deskKeys 'approve=y'")
         self.app.push_screen(PanelScreen("Keys", "\n".join(lines)))
 
     def refresh_shown(self) -> None:

@@ -19,7 +19,6 @@ from ...context.machine import state_home
 from ...document import Field, codec, may_have
 from ...errors import BadDocument, GateError
 from ...gates.recording import NAMED, usual_name
-from ...gates.work import diff_of
 from ...model import AWAITING, FAILED, PRIORITIES, run_status, split_person
 from ...model.gate import Gate, Outcome
 from ...policy import Book, protected_refs
@@ -30,7 +29,7 @@ from ...record.runs import Run, last_reason, told_reason
 from ...render import shapes
 from ...store.git import machine_values
 from ...store.git.objects import Protected, read_protected
-from ...text import neutral, one_line
+from ...text import one_line
 from . import Channel, Endpoint, Notification
 from .chat import ChatChannel
 from .command import CommandChannel
@@ -48,7 +47,7 @@ from .webhook import WebhookChannel
 SECTION = "notify"
 KEY = "gitgate.notify"
 # What the protected branch may say of an address. A secret stands in no repository.
-IN_BRANCH = ("address", "name", "to", "only", "quiet", "detail", "url")
+IN_BRANCH = ("address", "name", "to", "only", "quiet", "detail", "url")  # `detail` did something once
 MOST = 50
 EXPECTED = "desktop, command PROGRAM ARG…, webhook URL, or an Apprise address such as slack://…"
 ADD = "git config --add gitgate.notify desktop"
@@ -75,7 +74,6 @@ class Recipient:
     to: tuple[str, ...] = ()
     only: str = "low"
     quiet: str = ""
-    detail: str = "title"
     url: str = ""
 
     @property
@@ -175,7 +173,6 @@ def optioned(plain: Recipient, said: Mapping[str, str]) -> Recipient:
         to=to,
         only=said.get("only", plain.only),
         quiet=said.get("quiet", plain.quiet),
-        detail=said.get("detail", plain.detail),
         url=said.get("url", plain.url),
     )
 
@@ -227,7 +224,7 @@ def branch_recipient(desk: Desk, entry: Field, values: Mapping[str, list[str]]) 
 
 def options_of(given: Mapping[str, Field]) -> dict[str, str]:
     said: dict[str, str] = {}
-    for option in ("to", "only", "quiet", "detail", "url"):
+    for option in ("to", "only", "quiet", "url"):
         if option not in given:
             continue
         one = given[option]
@@ -272,7 +269,7 @@ RUN_HEADS = {
     "run:stalled": "Cannot go on here",
 }
 ASKING = ("opened", "reminded", "deadline")
-MOST_TITLE, MOST_CONTEXT, MOST_DIFF = 160, 4000, 20_000
+MOST_TITLE = 160
 NEAR_PART, NEAR_MOST = 4, 3600
 # What chats and desktops make mentions, links, markup or commands of.
 ACTING = str.maketrans({"<": "‹", ">": "›", "@": "＠", "`": "'", "|": "¦"})
@@ -386,23 +383,12 @@ def inert(text: str, most: int | None = None) -> str:
     return LINKING.sub(lambda found: f"{found.group()} ", one_line(text, most).translate(ACTING))
 
 
-def inert_lines(text: str, most: int) -> str:
-    lines = neutral(text)[:most].replace("\t", "    ").split("\n")
-    return "\n".join(LINKING.sub(lambda found: f"{found.group()} ", line.translate(ACTING)) for line in lines)
-
-
 def notification(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasion) -> Notification:
     """What is said to one recipient."""
     title = f"{HEADS[occasion.event]}: {inert(gate.opened.title, MOST_TITLE)}"
     shape = gate_shape(desk, gate)
-    if recipient.detail != "title":
-        shape |= detail_of(gate)
-    if recipient.detail == "diff":
-        shape["diff"] = diff_text(desk, gate)
     url = url_for(desk, recipient, gate, occasion)
     lines = [told_by(desk, gate, occasion), url or command_for(gate, occasion)]
-    if "context" in shape:
-        lines[1:1] = [*(one["prompt"] for one in shape["questions"]), shape["context"]]
     name = message_id(gate.id, occasion.event, occasion.key, recipient.digest)
     text = "\n".join(line for line in lines if line)
     urgent = gate.priority == "urgent"
@@ -486,26 +472,6 @@ def run_shape(gate: Gate) -> dict[str, Any] | None:
     return (
         None if said is None else {key: inert(str(word), 120) if word else None for key, word in said.items()}
     )
-
-
-def detail_of(gate: Gate) -> dict[str, Any]:
-    questions = [
-        {
-            "key": one.key,
-            "type": one.type,
-            "prompt": inert_lines(one.prompt, MOST_CONTEXT),
-            "options": [inert(option.label, 200) for option in one.options],
-        }
-        for one in gate.opened.questions
-    ]
-    return {"questions": questions, "context": inert_lines(gate.opened.context, MOST_CONTEXT)}
-
-
-def diff_text(desk: Desk, gate: Gate) -> str:
-    try:
-        return neutral(diff_of(desk, gate))[:MOST_DIFF]
-    except GateError:
-        return ""
 
 
 def repository_name(desk: Desk) -> str:

@@ -39,7 +39,6 @@ class Driven:
     cli: Command
     lent: list[tuple[str, ...]] = field(default_factory=list)
     undo: float = 0.2
-    keys: dict[str, str] = field(default_factory=dict)
     size: tuple[int, int] = (100, 34)
 
     def ask(self, *args: str) -> str:
@@ -64,7 +63,6 @@ class Driven:
             lend=lend,
             edit=lambda _folder: "",
             undo=self.undo,
-            keys=self.keys,
         )
 
     def run(self, scene: Callable[[DeskApp, Keys], Awaitable[None]]) -> DeskApp:
@@ -333,20 +331,16 @@ def test_later_stop_and_filter(desk: Driven) -> None:
     assert (event.text, event.via) == ("no", "desk")
 
 
-def test_keys_are_shown_and_can_be_changed(desk: Driven) -> None:
-    """`?` shows them as they are now; the old key does nothing any more."""
+def test_keys_are_shown(desk: Driven) -> None:
     gate = desk.ask("Deploy?", "--type", "approval")
-    desk.keys = {"approve": "y"}
 
     async def scene(app: DeskApp, pilot: Keys) -> None:
         await chosen(app, pilot, gate)
-        await pilot.press("a")
-        assert app.queue.waiting == []
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, PanelScreen))
-        assert "y           approve" in shown(app)
+        assert "a           approve" in shown(app)
         await pilot.press("escape")
-        await pilot.press("y")
+        await pilot.press("a")
         await until(pilot, lambda: "approved" in app.said)
 
     desk.run(scene)

@@ -18,7 +18,7 @@ from gitgate.model.gate import Gate
 from gitgate.store.git.programs import run_beside
 from gitgate.surfaces import desk as inbox
 from gitgate.surfaces.desk import DecisionQueue, GateCommand
-from gitgate.surfaces.desk.widgets import ON_LETTER, ON_LIST, hint_line, key_lines, read_keys
+from gitgate.surfaces.desk.widgets import ON_LETTER, ON_LIST, hint_line, key_lines
 from support.testbed.command import Command
 from support.testbed.repositories import Clone
 
@@ -174,45 +174,24 @@ def test_what_cannot_be_started_is_said(tmp_path: Path) -> None:
     assert "could not be started" in done.err
 
 
-def test_keys_can_be_changed() -> None:
-    """By name; a name that is none, half a pair, and a key that would mean two things are refused with what there is."""
-    assert read_keys("approve=y reject=! filter=f") == {
-        "approve": "y",
-        "reject": "exclamation_mark",
-        "filter": "f",
-    }
-    assert read_keys("") == {}
-    for text, words in {
-        "aprove=y": "there is no 'aprove'; there are enter, approve",
-        "approve": "'approve' is no NAME=KEY",
-        "approve=r": "r is approve and reject at once",
-    }.items():
-        with pytest.raises(Usage, match=words):
-            read_keys(text)
-
-
-def test_no_file_of_the_working_tree_changes_a_key(repo: Clone) -> None:
-    """Nor does the environment: an agent can write both, and `a` could be made to mean no."""
+def test_no_file_of_the_working_tree_shortens_the_moment_for_second_thoughts(repo: Clone) -> None:
+    """Nor does the environment: an agent can write both."""
     repo.write(".gitgate.yml", "settings:\n  deskKeys: approve=r reject=a\n  deskUndo: 0s\n")
     env = {**os.environ, "GITGATE_DESK_KEYS": "approve=r reject=a", "GITGATE_DESK_UNDO": "0"}
     desk = open_desk(repo.path, env)
-    assert (desk.settings.text("deskKeys"), desk.settings.span("deskUndo")) == ("", 5.0)
-    desk.close()
-    repo.git("config", "gitgate.deskKeys", "approve=y")
-    desk = open_desk(repo.path, env)
-    assert desk.settings.text("deskKeys") == "approve=y"
+    assert desk.settings.span("deskUndo") == 5.0
     desk.close()
 
 
 @pytest.mark.parametrize("cells", [60, 80, 140])
 def test_how_to_find_the_keys_and_how_to_leave_is_always_shown(cells: int) -> None:
     for keys in (ON_LIST, ON_LETTER):
-        line = hint_line(keys, {"approve": "y"}, cells)
+        line = hint_line(keys, cells)
         assert len(line) <= cells
         assert "? keys" in line
         assert line.split("  ")[-1].startswith("q ")
-    listed = "\n".join(key_lines(ON_LIST, {"approve": "y"}))
-    assert "y           approve" in listed
+    listed = "\n".join(key_lines(ON_LIST))
+    assert "a           approve" in listed
     assert listed.count("option") == 1
 
 

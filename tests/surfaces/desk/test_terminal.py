@@ -160,8 +160,7 @@ def test_the_editor_opens_on_the_work(repo: Clone, cli: Command, tmp_path: Path)
         "editor",
         f'#!/bin/sh\ncat "$1/draft.txt" > {note}.new; pwd >> {note}.new; mv {note}.new {note}\n',
     )
-    repo.git("config", "gitgate.editor", editor)
-    with opened(repo) as window:
+    with opened(repo, VISUAL=editor) as window:
         chosen(window, gate, "How should errors look?")
         window.keys("o")
         until(note.exists, window)
@@ -266,16 +265,6 @@ def test_a_desk_outside_of_any_repository(repo: Clone, cli: Command, tmp_path: P
         assert f"git gate -C {repo.path} show {gate[:6]}" in window.screen
         window.keys("q")
         window.ended(0, WAIT)
-
-
-def test_a_key_that_is_none_is_refused_before_anything_is_drawn(repo: Clone) -> None:
-    repo.git("config", "gitgate.deskKeys", "aprove=y")
-    with opened(repo) as window:
-        assert "there is no 'aprove'" in window.ended(2, WAIT)
-    repo.git("config", "gitgate.deskKeys", "approve=y")
-    repo.git("config", "gitgate.deskTheme", "mauve")
-    with opened(repo) as window:
-        assert "there is no theme 'mauve'" in window.ended(2, WAIT)
 
 
 def test_a_terminal_that_is_closed_loses_no_decision(repo: Clone, cli: Command) -> None:

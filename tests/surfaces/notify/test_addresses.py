@@ -59,13 +59,12 @@ def test_what_is_set_for_a_name_counts_before_what_is_set_for_all(alone: Seat) -
         "team.to": "Ada <ada@example.org>, @bob",
         "team.secret": SECRET,
         "quiet": "22:00-07:00",
-        "team.detail": "context",
         "url": "https://example.org/{id}",
     }.items():
         alone.clone.git("config", f"gitgate.notify.{key}", value)
     desktop, team = book_of(alone).recipients
-    assert (desktop.only, desktop.quiet, desktop.detail, desktop.to) == ("high", "22:00-07:00", "title", ())
-    assert (team.only, team.detail, team.to) == ("urgent", "context", ("Ada <ada@example.org>", "@bob"))
+    assert (desktop.only, desktop.quiet, desktop.to) == ("high", "22:00-07:00", ())
+    assert (team.only, team.to) == ("urgent", ("Ada <ada@example.org>", "@bob"))
     assert (team.target.secret, team.url) == (SECRET, "https://example.org/{id}")
 
 
@@ -100,7 +99,7 @@ def test_a_wrong_line_is_named_and_stops_no_other(alone: Seat, line: str, words:
         ("only", "very"),
         ("quiet", "at night"),
         ("quiet", "25:00-07:00"),
-        ("desktop.detail", "all"),
+        ("desktop.quiet", "always"),
         ("shared", "perhaps"),
     ],
 )
@@ -115,14 +114,18 @@ def test_a_wrong_option_leaves_its_address_out(alone: Seat, key: str, value: str
 
 def test_a_misspelt_setting_is_named() -> None:
     """As of all settings; also below the name of an address."""
-    git = {"gitgate.notify": "desktop", "gitgate.notify.team.only": "high", "gitgate.notify.detail": "title"}
+    git = {
+        "gitgate.notify": "desktop",
+        "gitgate.notify.team.only": "high",
+        "gitgate.notify.quiet": "22:00-07:00",
+    }
     assert load_settings({}, git, None).misspelt == {}
     wrong = load_settings(
-        {}, {"gitgate.notify.team.onyl": "high", "gitgate.notify.detial": "x", "gitgate.notfy": "x"}, None
+        {}, {"gitgate.notify.team.onyl": "high", "gitgate.notify.quite": "x", "gitgate.notfy": "x"}, None
     )
     assert wrong.misspelt == {
         "gitgate.notify.team.onyl": "there is no setting gitgate.notify.team.onyl (did you mean only?)",
-        "gitgate.notify.detial": "there is no setting gitgate.notify.detial (did you mean detail?)",
+        "gitgate.notify.quite": "there is no setting gitgate.notify.quite (did you mean quiet?)",
         "gitgate.notfy": "there is no setting gitgate.notfy (did you mean notify?)",
     }
 

@@ -11,7 +11,7 @@ import pytest
 from gitgate.acts.asking import AskWishes, ask
 from gitgate.context.logins import Logins
 from gitgate.context.machine import state_home
-from gitgate.model.gate import Gate, Option, Outcome, Question
+from gitgate.model.gate import Gate, Outcome, Question
 from gitgate.policy import load_book
 from gitgate.questions.drafts import Draft
 from gitgate.surfaces.notify import Endpoint
@@ -196,21 +196,6 @@ def test_a_link_to_ones_own_desk_opens_that_gate(alone: Seat) -> None:
     assert "/l/" not in notification(alone.desk, mine, gate, ended).text
 
 
-def test_how_much_is_said_is_set(alone: Seat) -> None:
-    """`context`: the question and what it says; `diff`: the work as well."""
-    alone.clone.write("new.txt", "a line of work\n")
-    options = (Option("Postgres"), Option("SQLite"))
-    draft = Draft(
-        (Question("answer", "Which one?", "choice", options),), context="the plan", agent="scripted"
-    )
-    gate = ask(alone.desk, draft, AskWishes(push=False)).gate
-    _, text, shape = said(alone, gate, detail="context")
-    assert "the plan" in text
-    assert "SQLite" in shape
-    assert "a line of work" not in shape
-    assert "a line of work" in said(alone, gate, detail="diff")[2]
-
-
 @pytest.mark.parametrize(
     "hostile",
     [
@@ -230,7 +215,7 @@ def test_words_are_inert_wherever_they_are_shown(alone: Seat, hostile: str) -> N
     assert "://e" not in told
     assert "](j" not in told
     gate = asked(alone, "Which?", title=hostile, context=hostile)
-    for part in said(alone, gate, detail="context"):
+    for part in said(alone, gate):
         assert "<!channel>" not in part
         assert "@everyone" not in part
         assert "https://evil" not in part
