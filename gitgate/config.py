@@ -152,13 +152,6 @@ SETTINGS = (
     Setting(
         "joinAgent", "text", "claude", "the agent that a person talks to about a gate without one", power=True
     ),
-    Setting(
-        "joinServers",
-        "flag",
-        "false",
-        "`git gate join --yes` starts the MCP servers that a gate names, unseen",
-        power=True,
-    ),
     Setting("agentTimeout", "duration", "2h", "how long a resumed agent may run"),
     Setting("timeout", "duration", "", "the deadline of a gate that names none"),
     Setting("onTimeout", "word:stuck,default,remind,defer,fail", "stuck", "what happens at that deadline"),
@@ -273,6 +266,7 @@ GONE = {
     "deskKeys": "the keys of `git gate desk` are fixed",
     "deskTheme": "`T` at `git gate desk` changes between light and dark",
     "editor": "VISUAL, or EDITOR, names your editor",
+    "joinServers": "the MCP servers that a gate names start when a person at `git gate join` says so",
     "notify.detail": "people are told the title of a gate, who asks, and how to open it",
 }
 # What else git's configuration holds for us: sections with names of the user's own, and what `init --claude` writes down.

@@ -176,6 +176,7 @@ def said_of(gate: Gate) -> Json:
 
 
 EXPORT = "refs/gitgate/+export/"
+BY_EXPORT = """python -c 'import gitgate.testing; gitgate.testing.export("RUN", "FILE.bundle")'"""
 BUNDLE = ".bundle"
 
 
@@ -334,7 +335,7 @@ class unbundled:  # noqa: N801  read as a statement: `with unbundled(file) as de
 
     def __enter__(self) -> Desk:
         if not self.file.is_file():
-            raise Usage(f"there is no file {self.file}", hint=f"git gate run RUN --export FILE{BUNDLE}")
+            raise Usage(f"there is no file {self.file}", hint=BY_EXPORT)
         self.room = TemporaryDirectory(prefix="gitgate-history-")
         env, place = config.environment(), Path(self.room.name) / "it"
         try:
@@ -345,7 +346,7 @@ class unbundled:  # noqa: N801  read as a statement: `with unbundled(file) as de
             self.room.cleanup()
             raise Failure(
                 f"{self.file.name} is no history of a run: {unread.message}",
-                hint=f"git gate run RUN --export FILE{BUNDLE}",
+                hint=BY_EXPORT,
             ) from unread
         return self.desk
 
@@ -361,7 +362,7 @@ def found_in(desk: Desk, file: Path) -> Run:
         run = journals(desk).load(ref.removeprefix(prefix), tip) if ref.startswith(prefix) else None
         if run is not None and not run.called_by[0]:
             return run
-    raise Failure(f"{file.name} holds no run", hint=f"git gate run RUN --export FILE{BUNDLE}")
+    raise Failure(f"{file.name} holds no run", hint=BY_EXPORT)
 
 
 def check_file(desk: Desk, file: Path, name: str = "", *, ended: bool = False) -> list[ReplayedRun]:

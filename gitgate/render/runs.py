@@ -405,22 +405,4 @@ def drawn(text: str) -> str:
     return "".join(char if char.isalnum() or char in SAFE else f"#{ord(char)};" for char in line)
 
 
-def run_dot(shape: Mapping[str, Any]) -> str:
-    """A graph for Graphviz."""
-    lines = ["digraph run {", "  node [shape=box, style=filled, fontname=sans];"]
-    lines.append(f"  start [label={dotted([str(shape['name'] or shape['flow'])])}, shape=oval];")
-    boxes = picture_words(shape)
-    for number, (words, state) in enumerate(boxes):
-        oval = ", shape=oval" if number == len(boxes) - 1 else ""
-        lines.append(f'  s{number} [label={dotted(words)}, fillcolor="{PICTURE_COLORS[state]}"{oval}];')
-    lines += [f"  {'start' if one < 0 else f's{one}'} -> s{other};" for one, other in edges(shape["steps"])]
-    return "\n".join([*lines, "}"])
-
-
-def dotted(words: Sequence[str]) -> str:
-    """A label in quotes, in which a backslash and a quote are only themselves."""
-    lines = (one_line(word, 60).replace("\\", "\\\\").replace('"', '\\"') for word in words)
-    return '"' + "\\n".join(lines) + '"'
-
-
-DRAWN = {"xml": run_document, "mermaid": run_mermaid, "dot": run_dot}
+DRAWN = {"xml": run_document, "mermaid": run_mermaid}

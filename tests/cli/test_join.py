@@ -324,13 +324,10 @@ def test_somebody_else_may_be_first(desk: Desk, pty_cli: Pty, cli: Command) -> N
     assert desk.state(gate)["answer"]["values"] == {"answer": "SQLite"}
 
 
-def test_the_most_pressing_is_taken(desk: Desk, pty_cli: Pty) -> None:
-    """`--next` needs no id; without it and with several waiting, both ways are named."""
+def test_of_several_one_has_to_be_named(desk: Desk, pty_cli: Pty) -> None:
     desk.ask("Later?")
     desk.ask("Now?", "--priority", "urgent")
-    terminal = pty_cli("join", "--next")
-    assert "Now?" in terminal.expect("earlier messages")
-    assert "git gate join --next" in pty_cli("join").finish(code=1)
+    assert "name one: git gate join ID" in pty_cli("join").finish(code=1)
 
 
 def test_what_cannot_be_joined_says_what_can_be_done(

@@ -359,15 +359,13 @@ def test_servers_start_only_with_a_persons_word(desk: Meeting, pty_cli: Pty, tmp
     agreed.expect("your answer (")
     agreed.line()
     agreed.finish(code=8)
-    (desk.repo.path / ".gitgate.yml").write_text("settings:\n  joinServers: true\n")
-    branchs = pty_cli("join", gate, "--yes")
-    branchs.expect("they are not started")  # A file of the working tree grants nothing.
-    begin(branchs, earlier=1)
-    branchs.line("leave")
-    branchs.finish(code=8)
     desk.repo.git("config", "gitgate.joinServers", "true")
-    begin(pty_cli("join", gate, "--yes"), earlier=1)
-    assert servers() == {"gitgate", "logs"}
+    granted = pty_cli("join", gate, "--yes")
+    granted.expect("they are not started")  # What earlier versions took for a permission is none.
+    begin(granted, earlier=1)
+    assert servers() == {"gitgate"}
+    granted.line("leave")
+    granted.finish(code=8)
 
 
 def test_the_editor_opens_on_the_worktree(

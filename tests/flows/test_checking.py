@@ -82,7 +82,7 @@ def test_the_flows_that_it_calls_are_checked_with_it(repo: Clone, cli: Command, 
     cli("respond", over, "--approve", code=0)
     cli("resume", over, code=0)
     history = tmp_path / "v1.bundle"
-    cli("run", waits, "--export", str(history), code=0)
+    testing.export(waits, history, directory=repo.path)
     same = cli("run", "--check", "flows.py", "--all", "--json", code=0).json["runs"]
     assert {(one["run"], one["status"]) for one in same} == {(waits, "same"), (over, "same")}
     cli("run", "--check", "flows.py:release", str(history), code=0)
@@ -115,7 +115,7 @@ def test_a_history_is_replayed_elsewhere(waiting: str, repo: Clone, cli: Command
     (gate,) = cli("show", waiting, "--json", code=0).json["gates"]
     cli("respond", gate, "--approve", "--no-resume", code=0)
     cli("resume", waiting, code=0)
-    history = Path(cli("run", waiting, "--export", "release.bundle", code=0).out.strip())
+    history = testing.export(waiting, "release.bundle", directory=repo.path)
     assert history == repo.path / "release.bundle"
     assert "+export" not in repo.git("for-each-ref")
     elsewhere = Clone(tmp_path / "ci")
@@ -206,7 +206,7 @@ def test_a_linter_names_what_no_replay_repeats(repo: Clone, cli: Command) -> Non
 
 def test_what_is_looked_at_stands_alone(waiting: str, repo: Clone, cli: Command) -> None:
     """Nothing is started by mistake, and a file that cannot be read says so."""
-    for wrong in (["--check", "--lint"], ["--all"], ["--lint", "x"], ["--export", "x.bundle", "--check"]):
+    for wrong in (["--check", "--lint"], ["--all"], ["--lint", "x"]):
         assert "stand alone" in cli("run", "flows.py", *wrong, code=2).err
     cli("run", "--lint", "none.py", code=2)
     repo.write("broken.py", "def (")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -184,7 +183,7 @@ def test_it_says_what_the_records_say(alone: Seat, clock: Clock) -> None:
 
 
 def test_the_command(alone: Seat, clock: Clock, cli: Command) -> None:
-    """Text with a chart, JSON of the contract's shape, and OpenMetrics that a collector takes."""
+    """Text with a chart, and JSON of the contract's shape."""
     answered(alone, asked(alone, "approval"), clock, 90, approve=True)
     asked(alone, agent='odd"name\\')
     where = alone.clone.path
@@ -212,29 +211,3 @@ def test_the_command(alone: Seat, clock: Clock, cli: Command) -> None:
         == 1
     )
     assert "a day such as" in cli.quick("stats", "--since", "yesterday", cwd=where, code=2).err
-
-
-LINE = re.compile(r'gitgate_[a-z_]+(\{([a-z]+="(\\.|[^"\\])*",?)+\})? -?\d+')
-
-
-@pytest.mark.parametrize("by", ["", "agent"])
-def test_the_metrics_are_in_their_format(alone: Seat, clock: Clock, cli: Command, by: str) -> None:
-    """Each name is declared once, before its samples, which stand together; the last line ends it."""
-    answered(alone, asked(alone, "approval"), clock, 90, approve=True)
-    asked(alone, agent='odd"name\\')
-    words = ["--by", by] if by else []
-    *lines, end = cli.quick(
-        "stats", *words, "--format", "openmetrics", cwd=alone.clone.path, code=0
-    ).out.splitlines()
-    assert end == "# EOF"
-    declared: list[str] = []
-    for line in lines:
-        if line.startswith("# TYPE "):
-            declared.append(line.split(" ")[2])
-        elif not line.startswith("# "):
-            assert LINE.fullmatch(line), line
-            assert line.startswith(declared[-1]), line
-    assert len(declared) == len(set(declared)) == 11
-    values = {line.partition("{")[0].rpartition(" ")[0] or line.partition("{")[0] for line in lines}
-    assert {"gitgate_answer_seconds_count", "gitgate_waiting"} <= values
-    assert asdict(of(alone).whole)["seconds"] == 90

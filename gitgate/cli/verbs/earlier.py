@@ -223,19 +223,6 @@ def count_words(count: int, shown: int) -> str:
 
 
 BAR = 24
-# OpenMetrics: the name of each figure, and what it is.
-METRICS = {
-    "waiting": "Gates that wait for an answer.",
-    "answered": "Gates that a person answered.",
-    "approved": "Gates whose answer is yes.",
-    "rejected": "Gates whose answer is no.",
-    "defaulted": "Gates whose declared default became the answer.",
-    "expired": "Gates that nobody answered in time.",
-    "withdrawn": "Gates that were taken back.",
-    "stopped": "Gates that a person ended.",
-    "late": "Answers that came after the one that counts.",
-    "failed_resumes": "Runs of agents that failed, with no attempt left.",
-}
 
 
 @click.command("stats")
@@ -246,9 +233,9 @@ METRICS = {
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "openmetrics"]),
+    type=click.Choice(["text", "json"]),
     default="text",
-    help="openmetrics: for a collector such as Prometheus.",
+    help="json is --json.",
 )
 @verb
 def stats_command(screen: Screen, since: str | None, by: str | None, form: str) -> None:
@@ -260,15 +247,11 @@ def stats_command(screen: Screen, since: str | None, by: str | None, form: str) 
     git gate stats
     git gate stats --since 30d --by agent
     git gate stats --since 2030-01-31 --by person --json
-    git gate stats --format openmetrics
     """
     desk = screen.desk()
     screen.as_json = screen.as_json or form == "json"
     screen.progress("reading what was asked and answered")
     found = statistics(desk, read_since(since, desk.clock()), by or "")
-    if form == "openmetrics" and not screen.as_json:
-        screen.print(openmetrics(found, by or ""))
-        return
     groups = [{"name": name, **shape_of(one)} for name, one in found.groups.items()]
     shape = {**shape_of(found.whole), "since": since, "by": by, "groups": groups}
     screen.emit("stats", shape, figures_text(found))
@@ -347,33 +330,6 @@ def chart(title: str, counts: Mapping[str, int]) -> list[str]:
     ]
     more = [f"  and {len(counts) - 10} more"] if len(counts) > 10 else []
     return [title, *bars, *more]
-
-
-def openmetrics(found: Statistics, by: str) -> str:
-    """The text format of OpenMetrics 1.0. With groups the figures are theirs alone: together they would be counted twice."""
-    rows = (
-        {f'{{{by}="{xml_escaped(name)}"}}': one for name, one in found.groups.items()}
-        if by
-        else {"": found.whole}
-    )
-    lines = []
-    for name, words in METRICS.items():
-        lines += [f"# TYPE gitgate_{name} gauge", f"# HELP gitgate_{name} {words}"]
-        lines += [f"gitgate_{name}{labels} {getattr(one, name)}" for labels, one in rows.items()]
-    lines += ["# TYPE gitgate_answer_seconds summary", "# UNIT gitgate_answer_seconds seconds"]
-    lines += ["# HELP gitgate_answer_seconds From the question to the answer that counts."]
-    for labels, one in rows.items():
-        for share, seconds in (("0.5", one.median_seconds), ("0.9", one.p90_seconds)):
-            if seconds is not None:
-                within = f'{labels[:-1]},quantile="{share}"}}' if labels else f'{{quantile="{share}"}}'
-                lines.append(f"gitgate_answer_seconds{within} {seconds}")
-        lines.append(f"gitgate_answer_seconds_count{labels} {one.answered}")
-        lines.append(f"gitgate_answer_seconds_sum{labels} {one.seconds}")
-    return "\n".join([*lines, "# EOF"])
-
-
-def xml_escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 # The other answer, and a file for an auditor: `git gate fork`, `compare` and `export`.

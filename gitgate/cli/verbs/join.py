@@ -14,9 +14,9 @@ from ...acts.answering import Manner, check_open, respond, stop
 from ...acts.needs import publish_sessions
 from ...agents.process import Limit, foreground
 from ...context import open_desk
-from ...errors import AmbiguousGate, BadAnswer, Failure, GateError, UnknownGate, Usage
+from ...errors import AmbiguousGate, BadAnswer, Failure, GateError, Usage
 from ...exchange.syncing import news, publish
-from ...gates import Filter, agency, list_gates
+from ...gates import agency
 from ...gates.recording import act
 from ...gates.work import diff_of
 from ...model.gate import Conversation
@@ -264,7 +264,6 @@ def leave(screen: Screen, desk: Desk, talk: JoinedConversation) -> int:
 
 @click.command("join")
 @click.argument("gate_id", metavar="[ID]", required=False, shell_complete=complete_ids)
-@click.option("--next", "next_", is_flag=True, help="The most pressing gate that waits.")
 @click.option("--new", "new", is_flag=True, help="A new session, whatever conversation there is.")
 @click.option("--agent", metavar="NAME", help="The agent of a new session; else gitgate.joinAgent.")
 @click.option("--editor", is_flag=True, help="First open the editor on the worktree.")
@@ -273,14 +272,13 @@ def leave(screen: Screen, desk: Desk, talk: JoinedConversation) -> int:
     is_flag=True,
     help="Ask nothing: the outcome is kept as a proposal (exit 8), unless the policy says `automatic: true`.",
 )
-@click.option("--yes-mcp", is_flag=True, help="Start the MCP servers that the gate names without asking.")
 @click.option("--session-timeout", metavar="30m", help="How long the session may last.")
 @click.option("--note", default="", help="A word to go with the answer.")
 @click.option("--sign/--no-sign", default=None, help="Sign the answer with your key.")
 @click.option("--no-resume", is_flag=True, help="Do not resume the agent from here.")
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
 @verb
-def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any) -> int:
+def join_command(screen: Screen, gate_id: str | None, **flags: Any) -> int:
     """Open the agent's own session here, to look around and talk; then decide.
 
     It opens where the agent stopped: in the directory that it left, or in a worktree of its partial work. A gate without a
@@ -291,13 +289,12 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
 
     \b
     git gate join 7k2f
-    git gate join --next
     git gate join 7k2f --editor --session-timeout 30m
     """
     desk = screen.desk()
     desk.refuse_agents("join")
     need_terminal(screen, gate_id)
-    gate = waiting_gate(desk, gate_id, next_=next_)
+    gate = waiting_gate(desk, gate_id)
     with joining.alone(desk, gate):
         introduce(screen, desk, gate)
         talk = meeting.talk_of(gate)
@@ -308,7 +305,7 @@ def join_command(screen: Screen, gate_id: str | None, next_: bool, **flags: Any)
                 return decided
             flags["apart"] = True
         choice = which(screen, desk, gate, flags)
-        servers = agreed(screen, desk, gate, choice, flags)
+        servers = agreed(screen, gate, choice, flags)
         with meeting.open_meeting(desk, gate, choice, servers) as opened:
             tell_where(screen, opened)
             tell_who(screen, opened)
@@ -333,17 +330,13 @@ def need_terminal(screen: Screen, gate_id: str | None) -> None:
         )
 
 
-def waiting_gate(desk: Desk, gate_id: str | None, *, next_: bool) -> Gate:
+def waiting_gate(desk: Desk, gate_id: str | None) -> Gate:
     """The waiting gate that is meant; what happened to one that no longer waits is told."""
-    if next_ and gate_id is not None:
-        raise Usage("name a gate, or --next, not both")
-    if next_:
-        gate_id = most_pressing(desk)
     try:
         gate = act(desk, find_anywhere(open_gate, desk, gate_id))
     except AmbiguousGate as several:
         if gate_id is None:
-            several.hint = "name one: git gate join ID   or the most pressing: git gate join --next"
+            several.hint = "name one: git gate join ID   (what each asks: git gate list)"
         raise
     check_open(gate, desk.person(), amend=False)
     need_forms(gate)
@@ -355,13 +348,6 @@ def need_forms(gate: Gate) -> None:
     for question in gate.opened.questions:
         if question.schema is not None:
             check_schema(question.schema, f"the schema of {question.key}")
-
-
-def most_pressing(desk: Desk) -> str:
-    found = list_gates(desk, Filter(states=("awaiting",)))
-    if not found:
-        raise UnknownGate("no gate waits for an answer", hint="git gate list --all")
-    return found[0].id
 
 
 def introduce(screen: Screen, desk: Desk, gate: Gate) -> None:
@@ -395,7 +381,7 @@ def agrees(prompt: str) -> bool:
 
 
 def agreed(
-    screen: Screen, desk: Desk, gate: Gate, choice: ChosenConversation, flags: dict[str, Any]
+    screen: Screen, gate: Gate, choice: ChosenConversation, flags: dict[str, Any]
 ) -> dict[str, object]:
     """The MCP servers of the gate, if a person lets them start: they are commands, and an agent wrote them."""
     import json
@@ -411,12 +397,8 @@ def agreed(
         f"whoever asked wants these MCP servers in the session; they are programs that run as you, here:\n\n"
         f"{json.dumps(mcp, indent=2, ensure_ascii=False)}\n"
     )
-    if flags["yes_mcp"]:
-        return dict(servers)
     if flags["yes"]:
-        if desk.settings.flag("joinServers"):
-            return dict(servers)
-        screen.say("they are not started: nobody looked at them (--yes-mcp starts them)")
+        screen.say("they are not started: nobody looked at them")
         return {}
     if agrees("start them? [y/N] "):
         return dict(servers)

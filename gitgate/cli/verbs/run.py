@@ -19,7 +19,7 @@ from ...config import environment
 from ...context import open_desk as opened
 from ...errors import Conflict, GateError, Usage
 from ...flows import checking, journal, program
-from ...flows.checking import TO_PROGRAMS, RunWatch, asked_at, export_run, lint
+from ...flows.checking import TO_PROGRAMS, RunWatch, asked_at, lint
 from ...flows.children import root_of
 from ...flows.journal import find_run, folder_of
 from ...flows.program import Surroundings, go_on, stop_child
@@ -79,7 +79,6 @@ RUN_NOW = ("--code now takes a run's id, and nothing beside it", "git gate run R
 @click.option("--check", is_flag=True, help="Replay recorded runs against FILE as it is: would they go on?")
 @click.option("--all", "ended", is_flag=True, help="With --check: runs that have ended as well.")
 @click.option("--lint", is_flag=True, help="Name what FILE does outside of steps that no replay repeats.")
-@click.option("--export", metavar="BUNDLE", help="Write a run's history to a file, for --check elsewhere.")
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
 @verb
 def run_command(
@@ -97,7 +96,6 @@ def run_command(
     check: bool,
     ended: bool,
     lint: bool,
-    export: str | None,
     push: bool | None,
 ) -> int:
     """Start a flow: a Python function that runs agents and asks people, and survives its process.
@@ -113,11 +111,10 @@ def run_command(
     git gate run --lint flows.py
     git gate run 9m4x --from step:build#1
     git gate run 9m4x --code now
-    git gate run 9m4x --export history.bundle
     """
     refuse_contrary(branch, here=here, code=code, protected=protected)
-    if check or lint or export is not None or ended:
-        return look_at(screen, flow, given, check=check, lint=lint, export=export, ended=ended)
+    if check or lint or ended:
+        return look_at(screen, flow, given, check=check, lint=lint, ended=ended)
     said = {"push": {True: "true", False: "false"}[push]} if push is not None else None
     if from_ is not None:
         refuse_beside(RUN_FROM, given, pairs, branch, detach=detach, protected=protected)
@@ -208,22 +205,16 @@ def look_at(
     *,
     check: bool,
     lint: bool,
-    export: str | None,
     ended: bool,
 ) -> int:
-    """What starts nothing: recorded runs held against a file, a file read, a history written."""
-    if check + lint + (export is not None) != 1 or (ended and not check) or (histories and not check):
+    """Hold recorded runs against a file, or read a file: nothing is started."""
+    if check + lint != 1 or (ended and not check) or (histories and not check):
         raise Usage(
-            "--check, --lint and --export each stand alone; --all and histories go with --check",
-            hint="git gate run --check FILE [HISTORY.bundle]   git gate run --lint FILE   git gate run RUN --export FILE.bundle",
+            "--check and --lint each stand alone; --all and histories go with --check",
+            hint="git gate run --check FILE [HISTORY.bundle]   git gate run --lint FILE",
         )
     if lint:
         return lint_file(screen, screen.start / given.partition(":")[0])
-    if export is not None:
-        desk = screen.desk()
-        file = export_run(desk, run_of(desk, given), screen.start / export)
-        screen.emit("export", {"file": str(file)}, str(file))
-        return DONE
     return check_runs(screen, given, histories, ended=ended)
 
 
@@ -468,7 +459,7 @@ def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> Non
     shape = details_of(desk, run_of(desk, given))
     if screen.as_json or format_ == "json":
         replace(screen, as_json=True).emit("run", shape, "")
-    elif format_ in ("xml", "mermaid", "dot"):
+    elif format_ in DRAWN:
         click.echo(DRAWN[format_](shape))
     else:
         screen.page(run_page(shape, desk.clock(), screen.letter_width, color=screen.colored))

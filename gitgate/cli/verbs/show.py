@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "json", "xml", "mermaid", "dot"]),
+    type=click.Choice(["text", "json", "xml", "mermaid"]),
     help="How to print it; a run of a flow also as a picture's source.",
 )
 @verb
@@ -61,7 +61,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
 
         show_run(screen, desk, gate_id, format_)
         return
-    if format_ in ("mermaid", "dot"):
+    if format_ == "mermaid":
         raise Usage(
             f"--format {format_} draws a run of a flow; a gate is shown as text, json or xml",
             hint="git gate list --runs",

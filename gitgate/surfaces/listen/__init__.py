@@ -163,42 +163,6 @@ class Zenity:
         return way_called(shown, said) or Reply(shown.ways[0])
 
 
-class Kdialog:
-    """Qt takes words for rich text where they look like it, and the program reads backslashes in them."""
-
-    name = "kdialog"
-
-    def lacks(self, env: Mapping[str, str]) -> str:
-        return lacks_program(self.name, "apt install kdialog, dnf install kdialog", env)
-
-    def command(self, shown: Shown) -> tuple[list[str], bytes]:
-        rich = html.escape(shown.text, quote=False).replace("\\", "\\\\").replace("\n", "<br>")
-        text, head = f"<qt>{rich}</qt>", [self.name, "--title", shown.title]
-        if shown.kind == "yesno":
-            labels = ["--yes-label", "Yes", "--no-label", "No", "--cancel-label", "Other…"]
-            return [*head, *labels, "--yesnocancel", text], b""
-        if shown.kind == "text":
-            return [*head, "--inputbox", text], b""
-        if shown.kind == "several":
-            cells = [cell for at, row in enumerate(shown.rows, 1) for cell in (str(at), row, "off")]
-            return [*head, "--separate-output", "--checklist", text, "--", *cells], b""
-        rows = [BUTTONS[way] for way in shown.ways] if shown.kind == "notice" else shown.rows
-        cells = [cell for at, row in enumerate(rows, 1) for cell in (str(at), row)]
-        return [*head, "--menu", text, "--", *cells], b""
-
-    def read(self, shown: Shown, ended: ProgramSaid) -> Reply | None:
-        said = ended.out.removesuffix("\n")
-        if shown.kind == "yesno" and ended.code in (0, 1):
-            return Reply(ANSWER, ended.code == 0)
-        if ended.code in (1, 2):
-            return Reply(shown.ways[0]) if shown.kind == "notice" else Reply(OTHER)
-        if ended.code != 0:
-            return None
-        if shown.kind == "notice":
-            return next((Reply(shown.ways[place]) for place in numbers(said, len(shown.ways))), Reply(AGAIN))
-        return Reply(ANSWER, said) if shown.kind == "text" else reply_by_numbers(shown, said)
-
-
 # What is shown are the script's arguments: kind, title, text, and the rows, each behind its number.
 OSASCRIPT = (
     "on run argv",
@@ -362,9 +326,7 @@ class Tkinter:
 
 
 # In the order in which `auto` tries them: what the desktop has of its own comes first.
-DIALOGS: dict[str, Dialog] = {
-    one.name: one for one in (Osascript(), PowerShell(), Zenity(), Kdialog(), Tkinter())
-}
+DIALOGS: dict[str, Dialog] = {one.name: one for one in (Osascript(), PowerShell(), Zenity(), Tkinter())}
 
 
 def usable_dialogs(env: Mapping[str, str]) -> list[Dialog]:

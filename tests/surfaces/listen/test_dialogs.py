@@ -122,54 +122,6 @@ def test_a_zenity_that_does_not_work_has_said_nothing(code: int, err: str) -> No
     assert read("zenity", "yesno", code, err=err) is None
 
 
-# kdialog
-
-
-def test_kdialog_is_given_everything_as_words() -> None:
-    """It is told that the text is rich, with all of it escaped; rows come behind `--`."""
-    rich = "<qt>a_b \\\\n &lt;b&gt; &amp;<br>x</qt>"
-    text = "a_b \\n <b> &\nx"
-    head = ["kdialog", "--title", TITLE]
-    assert argv("kdialog", "text", text) == [*head, "--inputbox", rich]
-    labels = ["--yes-label", "Yes", "--no-label", "No", "--cancel-label", "Other…"]
-    assert argv("kdialog", "yesno", text) == [*head, *labels, "--yesnocancel", rich]
-    rows = ["1", "Postgres", "2", "--extra $(id)", "3", "A & <b>B</b>, C"]
-    assert argv("kdialog", "one", text) == [*head, "--menu", rich, "--", *rows]
-    marked = ["1", "Postgres", "off", "2", "--extra $(id)", "off", "3", "A & <b>B</b>, C", "off"]
-    assert argv("kdialog", "several", text) == [
-        *head,
-        "--separate-output",
-        "--checklist",
-        rich,
-        "--",
-        *marked,
-    ]
-    ways = ["1", "Later", "2", "In the terminal", "3", "Stop the agent…"]
-    assert argv("kdialog", "notice", text) == [*head, "--menu", rich, "--", *ways]
-
-
-@pytest.mark.parametrize(
-    ("kind", "code", "out", "reply"),
-    [
-        ("yesno", 0, "", Reply(ANSWER, True)),
-        ("yesno", 1, "", Reply(ANSWER, False)),
-        ("yesno", 2, "", Reply(OTHER)),
-        ("text", 0, "words\n", Reply(ANSWER, "words")),
-        ("text", 1, "", Reply(OTHER)),
-        ("one", 0, "3\n", Reply(ANSWER, 2)),
-        ("one", 1, "", Reply(OTHER)),
-        ("several", 0, "1\n3\n", Reply(ANSWER, [0, 2])),
-        ("notice", 0, "3\n", Reply(STOP)),
-        ("notice", 1, "", Reply(LATER)),
-        ("yesno", 254, "", None),
-        ("text", -15, "", None),
-    ],
-)
-def test_what_kdialog_says(kind: str, code: int, out: str, reply: Reply | None) -> None:
-    """Where it has no room for the other ways they are asked next."""
-    assert read("kdialog", kind, code, out) == reply
-
-
 # macOS
 
 
@@ -270,11 +222,10 @@ def test_which_dialogs_can_be_used_is_seen(tmp_path_factory: pytest.TempPathFact
     bare = {"PATH": str(folder)}
     assert usable_dialogs(bare) == []
     assert "apt install zenity" in DIALOGS["zenity"].lacks(bare)
-    for name in ("zenity", "kdialog"):
-        (folder / name).write_text("#!/bin/sh\n")
-        (folder / name).chmod(0o755)
+    (folder / "zenity").write_text("#!/bin/sh\n")
+    (folder / "zenity").chmod(0o755)
     assert "DISPLAY is not set" in DIALOGS["zenity"].lacks(bare)
-    assert [one.name for one in usable_dialogs({**bare, "DISPLAY": ":0"})][:2] == ["zenity", "kdialog"]
+    assert [one.name for one in usable_dialogs({**bare, "DISPLAY": ":0"})][:1] == ["zenity"]
     relative = {"PATH": "bin", "DISPLAY": ":0"}
     assert "no zenity" in DIALOGS["zenity"].lacks({**relative, "PATH": str(folder / "none")})
     for name, file in (("osascript", "osascript"), ("powershell", "powershell.exe")):
