@@ -472,12 +472,12 @@ def misfit(setting: Setting, value: str) -> str:
     if kind == "hours" and value and not re.fullmatch(HOURS, value):
         return "hours of this machine's clock, such as 22:00-07:00"
     if kind == "duration" and value:
-        from .text import A_DURATION, parse_duration
+        from .text import NoDuration, parse_duration
 
         try:
             parse_duration(value)
-        except Usage:
-            return A_DURATION
+        except NoDuration as none:
+            return none.expected
     return ""
 
 

@@ -90,6 +90,10 @@ class RemoteUnable(RemoteUnreachable):
     code = "remote_unable"
 
 
+class NoSuchRef(RemoteUnreachable):
+    """It answered, and does not have the ref that it was asked for by its name."""
+
+
 class PushRefused(Failure):
     code = "push_refused"
 
@@ -137,6 +141,10 @@ class BadAnswer(Usage):
     def __init__(self, message: str, *, hint: str = "", about: str = "", tells: bool = True) -> None:
         super().__init__(message, hint=hint, about=about)
         self.tells = tells
+
+
+class UnknownOption(BadAnswer):
+    """What was given is none of the options. Where a question takes other words, it may have been meant as those."""
 
 
 class BadDocument(Usage):

@@ -14,7 +14,7 @@ import click
 from ..errors import Usage
 from ..model import is_prefix
 from . import MEANINGS
-from .terminal import Screen, verb
+from .terminal import ExtraArguments, Screen, verb
 
 if TYPE_CHECKING:
     from click.shell_completion import ShellComplete
@@ -294,7 +294,7 @@ def usage_hint(wrong: click.UsageError, args: Sequence[str], verbs: Collection[s
     used = path.rpartition(" ")[2]
     if flag := flag_meant(wrong):
         return f"{path} {flag}"
-    if "unexpected extra argument" in wrong.message and used in WORDY:
+    if isinstance(wrong, ExtraArguments) and used in WORDY:
         return f'several words need quotes: git gate {WORDY[used]} "…"; see: {path} -h'
     if isinstance(wrong, click.MissingParameter) and wrong.ctx is not None:
         given = with_id("ID", args[args.index(used) + 1 :])
@@ -304,10 +304,10 @@ def usage_hint(wrong: click.UsageError, args: Sequence[str], verbs: Collection[s
 
 def flag_meant(wrong: click.UsageError) -> str:
     """The flag that was typed as a word: `git gate init claude`."""
-    _, _, typed = wrong.message.partition("unexpected extra argument (")
-    flags = [flag for one in wrong.ctx.command.params for flag in one.opts] if wrong.ctx else []
-    flag = f"--{typed.removesuffix(')')}"
-    return flag if typed and flag in flags else ""
+    if not isinstance(wrong, ExtraArguments) or len(wrong.words) != 1 or wrong.ctx is None:
+        return ""
+    flag = f"--{wrong.words[0]}"
+    return flag if any(flag in one.opts for one in wrong.ctx.command.params) else ""
 
 
 def usage_message(wrong: click.UsageError) -> str:

@@ -95,6 +95,7 @@ class Verbs(click.Group):
         command = getattr(module, f"{cmd_name}_command")
         if not isinstance(command, click.Command):
             raise TypeError(f"{cmd_name} is not a command")
+        command.allow_extra_args = True  # `verb` refuses them, by an error that has them as a field
         return command
 
     def resolve_command(

@@ -39,12 +39,17 @@ def remote_of(desk: Desk) -> str | None:
 
 def no_remote(desk: Desk) -> tuple[str, str]:
     """Why gates go nowhere, and what to type: where there are several remotes, git gate does not guess which is meant."""
-    git = desk.settings.git
-    names = sorted({key.split(".", 1)[1].rpartition(".")[0] for key in git if is_remote(key)})
+    names = remotes_here(desk)
     if not names:
         return "there is no remote", "git remote add origin URL"
     name = "NAME" if len(names) > 1 else names[0]
     return f"none of the remotes here is chosen: {', '.join(names)}", f"git config gitgate.remote {name}"
+
+
+def remotes_here(desk: Desk) -> list[str]:
+    """The names of the remotes that git's configuration has, sorted."""
+    git = desk.settings.git
+    return sorted({key.split(".", 1)[1].rpartition(".")[0] for key in git if is_remote(key)})
 
 
 def is_remote(key: str) -> bool:

@@ -190,6 +190,7 @@ class RunWaits(FlowEnds):
 
     gates: tuple[str, ...] = ()
     until: str = ""
+    run: str = ""
 
 
 class RunStuck(FlowEnds):

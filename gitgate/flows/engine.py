@@ -609,6 +609,7 @@ class Engine:
         waits = RunWaits(
             f"run {self.run_id} waits {', or '.join(parts)}{f'; {why}' if why else ''}", hint="\n".join(hints)
         )
+        waits.run = self.run_id
         waits.gates, waits.until = gates, min(filter(None, (until, deadline)), default="")
         return waits
 

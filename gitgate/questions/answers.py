@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..document import dataclass, replace
-from ..errors import BadAnswer
+from ..errors import BadAnswer, UnknownOption
 from ..model import AWAITING, STOPPED, WITHDRAWN
 from ..model.gate import Answer, Gate, Opened, Question, Remark, Value
 from . import Given, each, lines_of, match_option, quoted_whole, unique
@@ -128,8 +128,8 @@ def read_free(question: Question, given: object) -> Value:
         return read_other(question, given.removeprefix("other:"))
     try:
         return read_value(question, given)
-    except BadAnswer as wrong:
-        if " --other " not in wrong.hint:
+    except UnknownOption as wrong:
+        if not question.other:
             raise
         own = quoted_whole(f"{question.key}=other:{given}")  # --other answers a gate with one question alone
         raise BadAnswer(wrong.message, hint=f"to answer it in your own words: -a {own}") from None

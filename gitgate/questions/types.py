@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from .. import questions
-from ..errors import BadAnswer
+from ..errors import BadAnswer, UnknownOption
 from ..model.gate import Question, Value
 from ..text import hang, one_line
 from . import (
@@ -183,7 +183,7 @@ class ChoiceType(QuestionType):
         if label is not None:
             return label
         wrong = questions.wrong_option(question, word)
-        raise BadAnswer(wrong, hint=questions.option_hint(question, word), about=question.key)
+        raise UnknownOption(wrong, hint=questions.option_hint(question, word), about=question.key)
 
     def is_possible(self, question: Question, value: Value) -> bool:
         return super().is_possible(question, value) and is_option(question, str(value))

@@ -22,7 +22,7 @@ from ..agents.process import run_launch
 from ..config import FILE, IN_FILE, SETTINGS
 from ..config import SETTINGS as ALL
 from ..context import INTRODUCTION, Desk, machine, open_desk
-from ..context.targets import no_remote, remote_of, summaries
+from ..context.targets import no_remote, remote_of, remotes_here, summaries
 from ..document import Field, codec, is_blank, nearest
 from ..errors import BadDocument, Failure, GateError
 from ..gates import agency, with_stall
@@ -242,7 +242,7 @@ def remote(desk: Desk) -> Iterator[Finding]:
     name = remote_of(desk)
     if name is None:
         why, mend = no_remote(desk)
-        if desk.repo.top is None and why == "there is no remote":  # most likely it is what others push to
+        if desk.repo.top is None and not remotes_here(desk):  # most likely it is what others push to
             mend = "git gate init --server"
         yield Finding("remote", MISSING, f"gates stay here: {why}", mend)
         return

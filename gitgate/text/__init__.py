@@ -241,7 +241,16 @@ MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 OWN = "0000-00-00T00:00:00Z"  # the form that we write ourselves
 LAST = 253_402_300_800  # the first second of the year 10000
 A_DURATION = "a duration such as 90s, 30m, 2h, 1h30m, 3d or 1w"
-EXPECTED_DURATION = f"expected {A_DURATION}"
+
+
+class NoDuration(Usage):
+    """A text that is no duration; `expected` says what would be one."""
+
+    def __init__(self, expected: str, found: str) -> None:
+        super().__init__(f"expected {expected}; found {_quoted(found)}")
+        self.expected = expected
+
+
 EXPECTED_TIME = "expected a time such as 2030-01-31T14:05:00Z"
 
 
@@ -251,7 +260,7 @@ def parse_duration(text: str) -> int:
     if word.isascii() and word.isdigit() and len(word) <= 9:
         return _bounded(int(word), text)
     if not re.fullmatch(DURATION, word):
-        raise Usage(f"{EXPECTED_DURATION}; found {_quoted(text)}")
+        raise NoDuration(A_DURATION, text)
     total, digits, smallest = 0, "", LONGEST
     for character in word:
         if character.isdigit():
@@ -259,7 +268,7 @@ def parse_duration(text: str) -> int:
             continue
         unit = UNITS[character]
         if unit >= smallest:
-            raise Usage(f"{EXPECTED_DURATION} (each unit once, the largest first); found {_quoted(text)}")
+            raise NoDuration(f"{A_DURATION} (each unit once, the largest first)", text)
         total += int(digits) * unit
         digits, smallest = "", unit
     return _bounded(total, text)
@@ -275,7 +284,7 @@ def parse_since(text: str, now: float) -> float:
 
 def _bounded(seconds: int, text: str) -> int:
     if seconds > LONGEST:
-        raise Usage(f"expected a duration of at most ten years (3650d); found {_quoted(text)}")
+        raise NoDuration("a duration of at most ten years (3650d)", text)
     return seconds
 
 

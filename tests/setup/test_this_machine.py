@@ -278,8 +278,8 @@ def test_whoever_pushes_hears_why_an_agent_does_not_go_on(bare: Clone) -> None:
         gate = server.answer(server.ask())
         (line,) = foretold(server.desk, [gate], [])
     assert "is not a list of words" in line
-    assert "is not a list of words" in str(said_of_push(f"remote: {line}", gate.id))
-    assert said_of_push(f"remote: {line}", "2222222222") is None
+    assert "is not a list of words" in str(said_of_push([line], gate.id))
+    assert said_of_push([line], "2222222222") is None
 
 
 # processes

@@ -271,6 +271,15 @@ class VerbCommand(click.Command):
         return super().parse_args(ctx, [*spelt, *args[until:]])
 
 
+class ExtraArguments(click.UsageError):
+    """More words than the verb takes; Click's own error has them in its message alone."""
+
+    def __init__(self, ctx: click.Context) -> None:
+        self.words = tuple(map(str, ctx.args))
+        noun = "argument" if len(self.words) == 1 else "arguments"
+        super().__init__(f"Got unexpected extra {noun} ({' '.join(self.words)})", ctx)
+
+
 def verb(command: Callable[..., object]) -> Callable[..., object]:
     """Give a verb the options that every verb has, and a Screen as its first argument."""
 
@@ -289,6 +298,8 @@ def verb(command: Callable[..., object]) -> Callable[..., object]:
             color=color or outer.color,
         )
         try:
+            if ctx.args and not isinstance(ctx.command, click.Group):
+                raise ExtraArguments(ctx)
             refuse_blanks(ctx)
             return command(screen, *args, **kwargs)
         except GateError as failed:

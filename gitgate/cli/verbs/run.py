@@ -335,7 +335,7 @@ def ask_here(
     tell_signals(screen, waits.hint)
     flags = ["-q"] if screen.quiet else []
     flags += ["--color", screen.color] if screen.color else []
-    run = waits.message.split()[1]
+    run = waits.run
     argv = our_command(
         *flags, "hook", "flow-question", run, "now" if now else "then", *waits.gates, at=screen.start
     )
@@ -373,7 +373,7 @@ def flush() -> None:
 
 def tell_waiting(screen: Screen, open_desk: Callable[[], Desk], waits: RunWaits) -> None:
     desk = open_desk()
-    run = run_of(desk, waits.message.split()[1])
+    run = run_of(desk, waits.run)
     screen.emit("run", details_of(desk, run), "")
     screen.say(waits.message)
     tell_how(screen, run.id, waits.gates, waits.hint)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from ...document import NamedTuple
-from ...errors import Failure, Usage
+from ...errors import Failure, NoSuchRef, Usage
 from ..git import Repository
 from ..git.refs import Refs
 from . import HITL, Fetched, RefMove, Remote, ids_of, read_remote, tracking, tracking_base, validate_move
@@ -307,8 +307,6 @@ def fetch_branch(repo: Repository, remote: str, branch: str, *, timeout: float =
     listening = Listening(repo, read_remote(repo, remote), timeout, None, None)
     try:
         listening.run(Ask([f"+{ref}:{into}"]))
-    except Failure as failed:
-        if "find remote ref" not in failed.message:
-            raise
+    except NoSuchRef:
         return None
     return Refs(repo).under(into).get(into)

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import IO
 
 from ...document import dataclass
-from ...errors import Failure, GitFailed, PushRefused, RemoteUnable, RemoteUnreachable
+from ...errors import Failure, GitFailed, NoSuchRef, PushRefused, RemoteUnable, RemoteUnreachable
 from ..git import Repository, look_after, no_git
 from . import Remote
 
@@ -313,6 +313,8 @@ _NOISE = r"error: failed to push some refs|Please make sure you have|and the rep
 
 @dataclass(frozen=True)
 class Cause:
+    """What a line of git's, or of the program that connects, means: there is no field for it, and git speaks no other language to us."""
+
     words: str
     error: Callable[..., Failure]
     meaning: str
@@ -327,6 +329,7 @@ SYNC = "nothing is lost here; later: git gate sync"
 
 # The first that fits is told. Names before connections: an unknown host also "could not connect".
 CAUSES = (
+    cause(r"(?m)^fatal: couldn't find remote ref \S+$", NoSuchRef, "it has no such ref", SYNC),
     cause("could not resolve host|name or service not known", RemoteUnreachable, "its host is unknown",
           f"check the address (git remote -v) and the network; {SYNC}"),
     cause("host key verification failed", RemoteUnreachable, "its ssh key is not known here",
