@@ -207,7 +207,7 @@ def fork_gate(desk: Desk, given: str, answer: Given | None = None, *, push: bool
     check_enclosed(draft, attached)
     work = work_of_fork(desk, first)
     saved = conversation_of_fork(desk, first)
-    asked = compose_fork(desk, draft, work, saved, attached)
+    asked = compose_fork(desk, first, draft, work, saved, attached)
     desk.refs.update(moves(asked, None, None))
     remember_fork(desk, first, asked)
     tell_people(desk)
@@ -301,14 +301,19 @@ def gone(first: Gate) -> Failure:
 
 
 def compose_fork(
-    desk: Desk, draft: Draft, work: Work, saved: SavedSession | None, attached: dict[str, bytes]
+    desk: Desk,
+    first: Gate,
+    draft: Draft,
+    work: Work,
+    saved: SavedSession | None,
+    attached: dict[str, bytes],
 ) -> Asked:
     """Objects; no ref names them yet."""
     from ..policy.permit import tightened
 
     tree = sessions.tree_of(desk, saved) if saved is not None else ""
     wanted = opened_by(desk, draft, work, saved, tree, AskWishes(), tuple(attached))
-    opened = with_nonce(desk, tightened(desk, replace(wanted, follows=None)))
+    opened = with_nonce(desk, tightened(desk, replace(wanted, follows=None, to_holds=first.opened.to_holds)))
     who = desk.settings.identity() or opened.asked.by or NOBODY
     gate = desk.records.write_opened(opened, attached, Signature(who, desk.at))
     session = sessions.write(desk, gate.id, saved.agent, tree) if saved is not None else None

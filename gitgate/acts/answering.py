@@ -18,13 +18,16 @@ from ..exchange.syncing import Published, publish, sync
 from ..gates.recording import act, record, reload
 from ..model import ANSWERED, AWAITING, PRIORITIES, refusal, split_person, traits
 from ..model.gate import STATUS, Answer, Conversation, Edit, Entry, Event, Gate, Remark
+from ..policy import load_book
+from ..policy.addressees import check_addressees
 from ..policy.permit import Permit, permit, permit_change, permit_words, signing, written_at
 from ..policy.ruling import SaidHow, Who
 from ..questions import Given
 from ..questions.answers import read_answer
 from ..questions.types import type_of
 from ..record import Summary
-from ..record.events import changed_terms, said_elsewhere, why_late
+from ..record.events import said_elsewhere, why_late
+from ..record.terms import changed_terms, names_others
 from ..store.git.refs import OPEN
 
 
@@ -470,6 +473,7 @@ def edit(
         )
     if to and not all(who.strip("@ ") for who in to):
         raise Usage("--to needs somebody's name, address or @login", hint="git gate edit ID --to anyone")
+    check_addressees(desk, to or (), gate.opened.quorum, again=f"git gate edit {gate.id[:6]} --to")
     if priority is not None:
         check_choice("--priority", priority, PRIORITIES)
     deadline, seconds = new_deadline(desk, timeout)
@@ -484,9 +488,15 @@ def edit(
         deadline=deadline,
         timeout=seconds,
         later=put_aside(desk, later),
+        to_holds=bool(to) and not load_book(desk).policies,
     )
     gate = act(desk, gate)
     leave = permit_remark(desk, gate, event.by, who)
+    if not names_others(gate, event):
+        raise NotAllowed(
+            f"gate {gate.id} is for {', '.join(gate.to)}: {event.by} does not name others",
+            hint="leave it to whoever asked, or to one of those by their address",
+        )
     return publish(desk, record_remark(desk, gate, "edited", event, leave, who=who, seen=seen), push=push)
 
 

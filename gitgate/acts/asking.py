@@ -26,6 +26,7 @@ from ..gates.work import FOLLOWED, on_its_branch, tie_commits
 from ..model import ON_TIMEOUT, gate_id, is_id, no_word
 from ..model.gate import Asker, Gate, Opened, Question, SavedSession, Session, Talk, Work
 from ..policy import load_book
+from ..policy.addressees import check_addressees
 from ..questions.drafts import Draft, check_context
 from ..questions.file import ASKED, MOST_BYTES, check_name
 from ..questions.types import type_of
@@ -88,6 +89,7 @@ def ask(
     """Open a gate. Nothing is written unless all of it can be."""
     draft = on_terms_of_step(desk, draft)
     check_draft(desk, draft)
+    check_addressees(desk, draft.to, draft.quorum, again="leave --to out for anybody, or say --to")
     if any(question.talk is not None for question in draft.questions):
         draft = settle_draft(desk, draft)
     check_enclosed(draft, attachments or {})
@@ -247,9 +249,9 @@ def compose(desk: Desk, draft: Draft, wishes: AskWishes, attachments: Mapping[st
 
 
 def as_policy_wants(desk: Desk, wanted: Opened) -> Opened:
-    """What judges people is loaded only where there is a policy."""
+    """What judges people is loaded only where there is a policy. Where there is none, whom it is for holds others back."""
     if not load_book(desk).policies:
-        return wanted
+        return replace(wanted, to_holds=bool(wanted.to))
     from ..policy.permit import tightened
 
     return tightened(desk, wanted)

@@ -20,6 +20,7 @@ from ..errors import GateError
 from ..gates.work import comes_back
 from ..model.gate import Answer, Counted, Entry, Gate
 from ..policy import SIGNERS, Book, RuleTerms, policy_in_file, protected_refs, ruling, signers_of
+from ..policy.addressees import held_to, is_of_gate
 from ..policy.permit import POLICY, case, explain, paths_of, said_by, who_said
 from ..policy.ruling import Ruling, RulingCase, Who, deciding, people_behind
 from ..store.git import BranchChange, left_line, load_changes, load_line
@@ -112,6 +113,7 @@ class Chronicle:
     line: Mapping[str, int]
     epochs: list[Epoch]
     starts: dict[str, Epoch | None] = field(default_factory=dict)
+    before: Epoch | None = None
 
     def at_commit(self, commit: str) -> Epoch | None:
         """What held at this commit of the branch; None before there was any."""
@@ -166,9 +168,7 @@ class JudgedAnswer:
 
 def check_policies(desk: Desk, done: Verified, gates: Iterable[Gate]) -> None:
     """Every answer of these gates, by the policy of its day."""
-    history = load_chronicle(desk)
-    if history is None:
-        return
+    history = load_chronicle(desk) or Chronicle("", {}, [])
     found = [given for gate in gates for given in judgeable(desk, done, history, gate)]
     load_verdicts_of(desk, done, history, found)
     told: dict[str, list[JudgedAnswer]] = {}
@@ -182,6 +182,8 @@ def judgeable(desk: Desk, done: Verified, history: Chronicle, gate: Gate) -> Ite
     for entry in gate.events:
         if isinstance(entry.event, Answer) and entry.name != "late":
             epoch = epoch_of(desk, done, history, gate, entry, entry.event)
+            if epoch is None and gate.holds_to:
+                epoch = before_policies(desk, history)
             if epoch is not None:
                 original = entry.parents[1] if len(entry.parents) > 1 else entry.commit
                 yield JudgedAnswer(gate, Counted(entry.commit, entry.event, original), epoch)
@@ -191,6 +193,8 @@ def epoch_of(
     desk: Desk, done: Verified, history: Chronicle, gate: Gate, entry: Entry, answer: Answer
 ) -> Epoch | None:
     """By which policy it is judged, after saying what is wrong with the one that it names; None where there was none."""
+    if not history.epochs:
+        return None  # the branch never had a policy, or is not here
     moment = text.parse_time(answer.at)
     named = answer.evidence.get(POLICY)
     if named is None:
@@ -205,6 +209,13 @@ def epoch_of(
         if why:
             done.wrong(gate.id, entry.commit, POLICY, f"it names {named[:12]} as its policy, {why}")
     return later(found, at_start(desk, history, gate))
+
+
+def before_policies(desk: Desk, history: Chronicle) -> Epoch:
+    """The time without a policy, when only whom a question is for held others back."""
+    if history.before is None:
+        history.before = Epoch(BranchChange("", 0), -1, Book(), signers_of(desk, Book()))
+    return history.before
 
 
 def against_day(history: Chronicle, epoch: Epoch | None, moment: float) -> str:
@@ -239,7 +250,7 @@ def load_verdicts_of(desk: Desk, done: Verified, history: Chronicle, found: Iter
         by_signers.setdefault(given.epoch.signers, []).append(given)
     for signers, several in by_signers.items():
         signed = [g.counted.signed_commit for g in several if g.counted.signed_commit in done.verdicts]
-        same = signers == history.epochs[-1].signers
+        same = not history.epochs or signers == history.epochs[-1].signers
         verdicts = done.verdicts if same else verify(desk.repo.git, signed, signers)
         for given in several:
             given.epoch.verdicts = {**given.epoch.verdicts, **verdicts}
@@ -258,11 +269,12 @@ def check_gate(desk: Desk, done: Verified, several: list[JudgedAnswer]) -> None:
         elif is_alike(gate, given.counted.answer):
             accepted.append(speaker(given))
     last = decisive(several)
-    count = people_behind(last.epoch.book.policies, accepted)
+    count = people_behind(held_to(last.epoch.book, gate).policies, accepted)
     stands = gate.answer is None or count >= enough(last, facts)
     for given, said in refused:
         where = f" ({said.source})" if said.source else ""
         words = f"the policy of its day does not allow it, by its rule {said.rule!r}: {said.why}{where}"
+        words = said.why if said.of_gate else words
         (done.note if stands else done.wrong)(gate.id, given.counted.commit, POLICY, words)
     if not stands and not refused:
         words = f"{count} agree whom the policy of the day accepts, and more have to"
@@ -274,17 +286,18 @@ def judged(desk: Desk, given: JudgedAnswer, facts: dict[int, RulingCase]) -> Rul
     epoch, answer = given.epoch, given.counted.answer
     if epoch.broken:
         return Ruling(False, POLICY, epoch.broken)
-    if not epoch.book.policies:
+    book = held_to(epoch.book, given.gate)
+    if not book.policies or (is_of_gate(book) and answer.verdict == "defaulted"):
         return Ruling(True, "", "there was none")
     if epoch.place not in facts:
-        paths = paths_of(desk, epoch.book, given.gate.opened.work)
+        paths = paths_of(desk, book, given.gate.opened.work)
         facts[epoch.place] = ruling.case_of(given.gate, paths)
     if answer.verdict == "defaulted":
-        return ruling.may_default(epoch.book.policies, facts[epoch.place], otherwise=True)
+        return ruling.may_default(book.policies, facts[epoch.place], otherwise=True)
     verdict = epoch.verdicts.get(given.counted.signed_commit)
     if verdict is not None and verdict.word == BAD:
         return Ruling(False, "signature", "its signature is bad")
-    return ruling.rule_on_recorded(epoch.book.policies, facts[epoch.place], speaker(given), said_by(answer))
+    return ruling.rule_on_recorded(book.policies, facts[epoch.place], speaker(given), said_by(answer))
 
 
 def speaker(given: JudgedAnswer) -> Who:
@@ -312,7 +325,7 @@ def enough(last: JudgedAnswer, facts: Mapping[int, RulingCase]) -> int:
     case = facts.get(last.epoch.place)
     if case is None or last.counted.answer.verdict == "defaulted":
         return 1
-    agree, refuse = ruling.needed(last.epoch.book.policies, case)
+    agree, refuse = ruling.needed(held_to(last.epoch.book, last.gate).policies, case)
     return refuse if last.counted.answer.verdict == "rejected" else agree
 
 
@@ -351,7 +364,7 @@ def explain_gate(desk: Desk, book: Book, gate: Gate, given: str | None) -> Expla
     who = who_meant(desk, given)
     facts = case(desk, book, gate)
     said = explain(desk, book, gate, who)
-    terms = deciding(book.policies, facts)
+    terms = deciding(held_to(book, gate).policies, facts)
     hidden = comes_back(desk, gate.opened.work) if facts.paths is not None else None
     return Explained(
         gate.id,

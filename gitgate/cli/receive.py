@@ -41,7 +41,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
 
     from ..config import load_settings
     from ..context import read_git_config
-    from ..exchange.entering import against_events, decode, parse_updates, receiving_desk
+    from ..exchange.entering import decode, parse_updates, receiving_desk
     from ..sharing import refusals
 
     text = decode(data)
@@ -50,7 +50,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     from ..text import one_line
 
     keeper = doorkeeper(desk, env) if has_policy(desk) else None
-    beyond = keeper.against if keeper is not None else partial(against_events, desk)
+    beyond = keeper.against if keeper is not None else partial(against_unruled, desk, env)
     answered: list[Gate] = []
     updates = parse_updates(text)
     # What is only archived, words that came late among it, resumes nobody.
@@ -72,6 +72,14 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
     if len(refused) > MOST_REASONS:
         print(f"gate: and {len(refused) - MOST_REASONS} more", file=sys.stderr)
     return FAILURE if refused else DONE
+
+
+def against_unruled(desk: Desk, env: Mapping[str, str], gate: Gate, old: str | None) -> str:
+    """Say what speaks against a gate's new events where there is no policy: then those whom it is for are the ones who answer."""
+    from ..exchange.entering import against_events
+
+    why = against_events(desk, gate, old)
+    return why or (doorkeeper(desk, env).against_strangers(gate, old) if gate.holds_to else "")
 
 
 def free(desk: Desk) -> None:

@@ -53,7 +53,9 @@ def is_meant_for(summary: Summary, person: str) -> bool:
         return True
     name, _, rest = person.partition(" <")
     known = {name.lower(), rest.rstrip(">").lower(), rest.partition("@")[0].lower()}
-    return any(word.strip().lstrip("@").lower() in known for word in summary.to.split(","))
+    words = [word.strip() for word in summary.to.split(",")]
+    # Whose key it is, the policy or git's configuration knows.
+    return any(("@" not in word and ":" in word) or word.lstrip("@").lower() in known for word in words)
 
 
 def list_gates(desk: Desk, chosen: Filter, *, begin: bool = True) -> list[Summary]:

@@ -382,6 +382,7 @@ class Opened:
     timeout: int | None = None
     on_timeout: str = "stuck"
     to: tuple[str, ...] = ()
+    to_holds: bool = False  # others than these may not answer, where no policy says who may
     quorum: int = 1
     refusals: int = 1
     key: str | None = None
@@ -467,6 +468,7 @@ class Edit:
     deadline: str | None = None
     timeout: int | None = None
     later: str | None = None
+    to_holds: bool = False
 
     @property
     def text(self) -> str:
@@ -600,6 +602,12 @@ class Gate:
     attempts: int = 0
     expired: bool = False
     closing: Remark | None = None
+    to_holds: bool = False
+
+    @property
+    def holds_to(self) -> bool:
+        """Whether those whom it is for are the only ones who may answer, where no policy says who may."""
+        return self.to_holds and bool(self.to)
 
     @property
     def events(self) -> tuple[Entry, ...]:

@@ -11,7 +11,7 @@ from ..config import FILE
 from ..context import Desk
 from ..document import Field, codec, dataclass, duration, field, may_have, near, replace
 from ..errors import BadDocument, BrokenPolicy, GateError
-from ..model import PRIORITIES
+from ..model import PRIORITIES, address
 from ..questions.types import TYPES
 from ..store.git import USUAL
 from ..store.git.canonical import mode_kind, parse_history_tree
@@ -277,17 +277,22 @@ def parse_entry(item: Field, names: PolicyNames) -> tuple[Person, ...]:
         return names.groups[word]
     if word in names.people:
         return (names.people[word],)
-    if word.startswith("@"):
-        return (Person(word, logins=frozenset((word[1:].casefold(),))),)
-    if "@" in word:
-        return (Person(word, emails=frozenset((word.casefold(),))),)
-    print_, _ = fingerprint(word)
-    if print_:
-        return (Person(word, keys=frozenset((print_,))),)
+    if (somebody := person_of(word)) is not None:
+        return (somebody,)
     known = (*names.people, *names.groups)
     return item.fail(
         f"nobody is called {word!r} here; known are {', '.join(known) or 'no people and no groups'}"
     )
+
+
+def person_of(text: str) -> Person | None:
+    """Return whom an e-mail, an `@login`, a key or its fingerprint names; None for any other word."""
+    word = text.strip()
+    if word.startswith("@"):
+        return Person(word, logins=frozenset((word[1:].casefold(),)))
+    if print_ := fingerprint(word)[0]:
+        return Person(word, keys=frozenset((print_,)))
+    return Person(word, emails=frozenset((address(word),))) if "@" in word else None
 
 
 def parse_terms(item: Field, names: PolicyNames, above: RuleTerms) -> RuleTerms:

@@ -17,6 +17,7 @@ from ..record import Summary
 from ..record.events import fold, knew
 from ..store.git.signatures import BAD, GOOD, Verdict, verify
 from . import Book, Policy, load_book, protected_refs, ruling, signers_of
+from .addressees import addressees, held_to, is_of_gate, keys_of, way_to_answer
 from .ruling import Kind, Ruling, RulingCase, SaidHow, Who, people_behind, who_kind
 
 POLICY = "policy"
@@ -42,6 +43,11 @@ def written_at(evidence: Mapping[str, object]) -> str:
         return at if isinstance(at, str) and text.parse_time(at) else ""
     except Usage:
         return ""
+
+
+def load_book_of(desk: Desk, gate: Gate) -> Book:
+    """Load what decides who may answer this gate: the policy, else whom it is for."""
+    return held_to(load_book(desk), gate)
 
 
 def verdict_on(desk: Desk, book: Book, commit: str) -> Verdict | None:
@@ -107,16 +113,18 @@ def check_told(desk: Desk, gate: Gate, *, given_here: str = "") -> None:
 
     `given_here`: how the asker's own program answers its questions. Where nobody made rules that counts for this program alone.
     """
-    book = load_book(desk)
+    ruled = load_book(desk)
     if gate.answer is None:
         return
+    book = held_to(ruled, gate)
+    if not ruled.policies and (not given_here or gate.answer.answer.via != given_here):
+        refuse_unconfirmed(gate, gate.answer.answer.via)
     if not book.policies:
-        if not given_here or gate.answer.answer.via != given_here:
-            refuse_unconfirmed(gate, gate.answer.answer.via)
         return
     check_agent(book, gate)
     if gate.defaulted:
-        refuse_unless(gate, default_ruling(desk, book, gate))
+        # Nobody's answer: whom it is for has no part in that.
+        refuse_unless(gate, default_ruling(desk, ruled, gate)) if ruled.policies else None
         return
     refuse_unless(gate, enough_people(desk, book, gate))
 
@@ -136,7 +144,7 @@ def enough_people(desk: Desk, book: Book, gate: Gate) -> Ruling:
     people = people_behind(book.policies, accepted)
     if people >= enough:
         return Ruling(True, names, f"{people} agree")
-    return refused or too_few(names, enough, people, len(accepted))
+    return refused or replace(too_few(names, enough, people, len(accepted)), of_gate=is_of_gate(book))
 
 
 def last_words(desk: Desk, book: Book, gate: Gate) -> tuple[list[Who], Ruling | None]:
@@ -259,6 +267,8 @@ def check_agent(book: Book, gate: Gate) -> None:
 
 
 def refuse_unless(gate: Gate, said: Ruling) -> None:
+    if not said.allowed and said.of_gate:
+        raise NotAllowed(f"gate {gate.id}: {said.why}", hint=way_to_answer(gate))
     if not said.allowed:
         where = f" ({said.source})" if said.source else ""
         raise NotAllowed(
@@ -269,7 +279,7 @@ def refuse_unless(gate: Gate, said: Ruling) -> None:
 
 def check_program(desk: Desk, gate: Gate, by: str, via: str) -> None:
     """Whether a program may answer its own question here, in nobody's name."""
-    book = load_book(desk)
+    book = load_book_of(desk, gate)
     if book.policies:
         facts = case(desk, book, gate)
         refuse_unless(gate, ruling.rule_on(book.policies, facts, Who(by), SaidHow(desk.now, via)))
@@ -297,10 +307,11 @@ class Permit:
 
 def permit(desk: Desk, gate: Gate, who: Who, said: SaidHow, *, sign: bool | None) -> Permit:
     """Leave to answer or end a gate. NotAllowed at once where no signature could change it; else once there is one."""
-    wanted = desk.settings.flag("sign") if sign is None else sign
-    book = load_book(desk)
-    if not book.policies:
+    book = load_book_of(desk, gate)
+    wanted = desk.settings.flag("sign") or only_keys(book, gate) if sign is None else sign
+    if not book.policies or is_of_gate(book):
         refuse_unconfirmed(gate, said.via)
+    if not book.policies:
         return Permit(wanted)
     facts = case(desk, book, gate)
     rule = next((term.name for term in ruling.deciding(book.policies, facts) if term.require_signed), "")
@@ -326,7 +337,7 @@ def permit_change(desk: Desk, gate: Gate, by: str) -> Permit:
     who may answer, as a server's hook has it. Where the policy wants answers signed, this is signed as well.
     """
     wanted = desk.settings.flag("sign")
-    book = load_book(desk)
+    book = load_book_of(desk, gate)
     facts = case(desk, book, gate)
     terms = ruling.deciding(book.policies, facts)
     rule = next((term.name for term in terms if term.require_signed), "")
@@ -394,10 +405,12 @@ def unknown_key(gate: Gate, verdict: Verdict | None, book: Book) -> NotAllowed:
 def mine(desk: Desk, found: Sequence[Summary]) -> list[Summary]:
     """Of these, what the person at this desk may answer, if they sign where that is asked."""
     book = load_book(desk)
-    if not book.policies:
+    if not book.policies and not any(summary.to for summary in found):
         return list(found)
     who = Who(desk.person())
-    return [summary for summary in found if is_mine(desk, book, summary, who)]
+    return [
+        summary for summary in found if not (book.policies or summary.to) or is_mine(desk, book, summary, who)
+    ]
 
 
 def is_mine(desk: Desk, book: Book, summary: Summary, who: Who) -> bool:
@@ -409,14 +422,33 @@ def is_mine(desk: Desk, book: Book, summary: Summary, who: Who) -> bool:
 
 def explain(desk: Desk, book: Book, gate: Gate, who: Who, *, via: str = "cli") -> Ruling:
     """The ruling on somebody who is only named: as if they signed, where that is needed and could be theirs."""
+    book = held_to(book, gate)
+    if is_of_gate(book):
+        return ruling.rule_on(
+            book.policies, case(desk, book, gate), with_key(gate, who), SaidHow(desk.now, via)
+        )
     if not book.policies:
-        # Whom it is for is then said to people, and holds nobody back: `permit` asks nothing either.
+        # Whom an older question is for is said to people, and holds nobody back: `permit` asks nothing either.
         meant = f"; the question is for {', '.join(gate.to)}" if gate.to else ""
         return Ruling(True, "", f"anyone may answer{meant}")
     facts = case(desk, book, gate)
     signing = any(term.require_signed for term in ruling.deciding(book.policies, facts))
     posed = pretend(book.policies, who) if signing and not who.key else who
     return ruling.rule_on(book.policies, facts, posed, SaidHow(desk.now, via))
+
+
+def with_key(gate: Gate, who: Who) -> Who:
+    """The same person with the key that a question is for: whoever has it signs."""
+    people = addressees(gate.to)
+    key = next(iter(keys_of(people)), "")
+    if who.key or not key or any(ruling.matches(person, who) for person in people):
+        return who
+    return replace(who, key=key, signer=who.by)
+
+
+def only_keys(book: Book, gate: Gate) -> bool:
+    """Whether a question is for the owners of keys alone, so that an answer to it is signed by itself."""
+    return is_of_gate(book) and all(person.keys for person in addressees(gate.to))
 
 
 def pretend(policies: Sequence[Policy], who: Who) -> Who:

@@ -17,10 +17,11 @@ from ..model import INVALID, UNVERIFIED, VERIFIED, SignatureMark, address
 from ..model.gate import PROGRAMS, Answer, Entry, Gate, Opened
 from ..questions.types import type_of
 from ..store.git.signatures import BAD, GOOD, Verdict, load_verdicts
-from . import Book, Person, Policy, PolicyRule, RuleTerms, load_book, signers_of
+from . import Book, Person, Policy, PolicyRule, RuleTerms, load_book, person_of, signers_of
 
 SCRIPTS = frozenset(("signal", "python"))
 # An agent proposed it, or a program said it: nobody has confirmed it.
+TO = "to"  # rule of a question without a policy; no file says it, so that it has no source
 NOBODYS = frozenset(("join --yes", *PROGRAMS))
 
 
@@ -71,6 +72,7 @@ class Ruling:
     rule: str
     why: str
     source: str = ""
+    of_gate: bool = False  # no policy's: the question itself says whom it is for
 
 
 def case_of(gate: Gate, paths: tuple[str, ...] | None) -> RulingCase:
@@ -175,16 +177,22 @@ def rule_on(policies: Sequence[Policy], case: RulingCase, who: Who, said: SaidHo
     for term in terms:
         why = against_rule(policies, term, case, who, said)
         if why:
-            return Ruling(False, term.name, why, term.source)
+            return Ruling(False, term.name, why, term.source, of_gate=is_of_question(term))
     if said.via in NOBODYS:
         leave = may_be_automatic(policies, case)
         if not leave.allowed:
             return leave
-    if case.to and not any(is_meant(policies, word, who) for word in case.to):
+    by_policy = not any(map(is_of_question, terms))
+    if by_policy and case.to and not any(is_meant(policies, word, who) for word in case.to):
         return Ruling(False, "to", f"the question is for {', '.join(case.to)}")
     names = ", ".join(term.name for term in terms)
     last = terms[-1] if terms else RuleTerms()
     return Ruling(True, names, allowed_words(last, who), last.source)
+
+
+def is_of_question(term: RuleTerms) -> bool:
+    """Whether these terms are no policy's: whom a question is for, where there is no policy."""
+    return term.name == TO and not term.source
 
 
 def against_rule(
@@ -224,8 +232,9 @@ def seconds_between(start: str, end: str) -> float:
 
 
 def rule_on_recorded(policies: Sequence[Policy], case: RulingCase, who: Who, said: SaidHow) -> Ruling:
-    """The same of words that are recorded: in a name without an address they are nobody's."""
-    if policies and not model.has_address(who.by):
+    """The same of words that are recorded: in a name without an address they are nobody's, but for a login that came with them."""
+    logged_in = bool(who.login) and who.by.casefold() == who.login.casefold()
+    if policies and not model.has_address(who.by) and not logged_in:
         return Ruling(False, "by", f"it is by {who.by!r}, without an address, and so by nobody")
     return rule_on(policies, case, who, said)
 
@@ -345,6 +354,8 @@ def known_names(
 
 def is_meant(policies: Sequence[Policy], word: str, who: Who) -> bool:
     """Whether the one that a question is for is this person: by name, address, `@login`, or a group of the policy."""
+    if who.key and (named := person_of(word)) is not None and who.key in named.keys:
+        return True
     plain = word.strip().lstrip("@").casefold()
     address = model.address(who.by)
     known = {address, address.partition("@")[0], who.login.casefold()}

@@ -208,6 +208,7 @@ PARSERS: Mapping[str, Callable[[Field], object]] = {
     "length": lambda field: field.integer(1, 10**10),
     "people": lambda field: tuple(entry.text(most=1000) for entry in field.items()),
     "moment": moment,
+    "flag": lambda field: field.boolean(),
 }
 # In the order of the record. A new one stands here, and as an attribute of `Draft` and `Opened`.
 FIELDS = (
@@ -226,7 +227,8 @@ FIELDS = (
     GateField("deadline", entry="moment"),
     GateField("timeout", "The deadline; none unless set.", "length", metavar="2h", shown=False),
     GateField("on_timeout", "What happens at the deadline.", "choice", "stuck", choices=ON_TIMEOUT),
-    GateField("to", "Whom it is for; repeatable.", "people", (), "WHO"),
+    GateField("to", "Whom it is for, and who alone may answer; repeatable.", "people", (), "WHO"),
+    GateField("to_holds", entry="flag", usual=False, shown=False),
     GateField(
         "notify",
         "Which of the addresses of gitgate.notify are told of it; repeatable.",

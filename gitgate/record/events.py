@@ -43,6 +43,7 @@ from ..model.gate import (
     plain_held,
 )
 from ..questions.file import parse_opened, plain_opened
+from .terms import changed_terms, with_edit
 
 if TYPE_CHECKING:
     from ..model.gate import Conversation
@@ -89,8 +90,9 @@ def plain_event(event: Event) -> dict[str, object]:
         said = {"at": event.at, "by": event.by, "text": event.text, "via": event.via}
         return {**said, "session": plain_session(event.session)}
     if isinstance(event, Edit):
-        listed = None if event.to is None else {"to": list(event.to) or "anyone"}
-        fields = {"at": event.at, "by": event.by, **(listed or {}), "priority": event.priority}
+        listed: dict[str, object] = {} if event.to is None else {"to": list(event.to) or "anyone"}
+        listed |= {"to_holds": True} if event.to_holds else {}
+        fields = {"at": event.at, "by": event.by, **listed, "priority": event.priority}
         return {
             **fields,
             "deadline": cleared(event.deadline),
@@ -167,6 +169,7 @@ def parse_edit(root: Field) -> Edit:
         deadline=None if deadline is None else "" if deadline.value == "never" else moment(deadline),
         timeout=timeout.integer(0, 10**10) if timeout else None,
         later=None if later is None else "" if later.value == "now" else moment(later),
+        to_holds=holds.boolean() if (holds := root.get("to_holds")) else False,
     )
 
 
@@ -308,6 +311,7 @@ def begin(gate_id: str, entry: Entry, opened: Opened) -> Gate:
         state=model.after(None, "opened"),
         priority=opened.priority,
         to=opened.to,
+        to_holds=opened.to_holds,
         deadline=opened.deadline,
         timeout=opened.timeout,
         history=(entry,),
@@ -441,12 +445,6 @@ def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
     return False
 
 
-def changed_terms(edit: Edit) -> set[str]:
-    return {
-        name for name in ("to", "priority", "deadline", "timeout", "later") if getattr(edit, name) is not None
-    }
-
-
 def knew(gate: Gate, entry: Entry, vote: Counted) -> bool:
     """Whether an event was made with a vote before it. What is recorded where it was made always was; what is recorded
     again has before it what its author's own chain has.
@@ -525,17 +523,6 @@ def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:
 def groups(answer: Answer) -> list[object]:
     """Those with whom somebody agrees, as keys of the tally."""
     return [same_values(answer.values), *(["rejected"] if answer.verdict == "rejected" else [])]
-
-
-def with_edit(gate: Gate, edit: Edit) -> Gate:
-    return replace(
-        gate,
-        to=gate.to if edit.to is None else edit.to,
-        priority=edit.priority or gate.priority,
-        deadline=gate.deadline if edit.deadline is None else edit.deadline or None,
-        timeout=gate.timeout if edit.timeout is None else edit.timeout or None,
-        later=gate.later if edit.later is None else edit.later or None,
-    )
 
 
 def with_claim(before: Gate, moved: Gate, entry: Entry, claim: Claim) -> Gate:

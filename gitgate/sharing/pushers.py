@@ -16,7 +16,8 @@ from ..exchange import entering
 from ..model import has_address, same_person, traits
 from ..model.gate import Answer, Claim, Edit, Entry, Gate, Opened, Outcome, Remark
 from ..policy import Book, Person, ruling
-from ..policy.permit import alike, case, default_ruling, enough_people, said_by, verdict_on
+from ..policy.addressees import held_to, is_of_gate
+from ..policy.permit import alike, case, default_ruling, enough_people, said_by, verdict_on, who_said
 from ..policy.ruling import Ruling, RulingCase, SaidHow, Who
 from ..store.git.signatures import BAD, GOOD, Verdict
 
@@ -75,7 +76,42 @@ class Doorkeeper:
             said = self.against_event(gate, entry)
             if said:
                 return entering.at(entry, said + (f" ({FINAL})" if self.is_final(gate, entry) else ""))
-        return why or self.against_count(gate, old)
+        return why or self.against_strangers(gate, old)
+
+    def against_strangers(self, gate: Gate, old: str | None) -> str:
+        """Say what others than those whom it is for have said or changed; empty where a policy says who may, or nobody did."""
+        for entry in entering.fresh(gate, old) if is_of_gate(held_to(self.book, gate)) else ():
+            if said := self.against_stranger(gate, entry):
+                return entering.at(entry, said)
+        return self.against_count(gate, old)
+
+    def against_stranger(self, gate: Gate, entry: Entry) -> str:
+        """Where no policy says who may answer: what somebody says or changes whom the question is not for.
+
+        An address is that of the name or of a good signature: nothing says here whose login is whose. A login that an
+        answer brings counts where whoever pushes has logged in with it.
+        """
+        event, by = entry.event, getattr(entry.event, "by", "")
+        requester = gate.opened.asked.by
+        if isinstance(event, Answer):
+            verdict = self.verdict(entry) if by else None
+            if verdict is not None and verdict.word == BAD:
+                return "its signature is bad"
+            who, said = self.logged_in(who_said(event, verdict)), said_by(event)
+            free = not by  # a default, which nobody says
+        else:
+            who, said = Who(by if has_address(by) else requester), SaidHow(self.desk.now)
+            free = not changes_gate(entry) or same_person(who.by, requester)
+        if free:
+            return ""
+        book = held_to(self.book, gate)
+        facts = case(self.desk, book, gate)
+        return ruling_words(ruling.rule_on_recorded(book.policies, facts, who, said))
+
+    def logged_in(self, who: Who) -> Who:
+        """Somebody without the login that their words bring, unless they push them."""
+        same = who.login.casefold() == self.actor.login.casefold()
+        return who if same or not who.login else Who(who.by, who.key, who.signer)
 
     def is_final(self, gate: Gate, entry: Entry) -> bool:
         """Whether what is refused is so for want of a signature: that nobody can add to it."""
@@ -89,9 +125,10 @@ class Doorkeeper:
     def against_count(self, gate: Gate, old: str | None) -> str:
         """An answer that decides has to be acted on by somebody: as many people as it takes stand behind it."""
         decided = any(entry.name in ("answered", "amended") for entry in entering.fresh(gate, old))
-        if not decided or not self.book.policies or gate.answer is None or not gate.answer.answer.by:
+        book = held_to(self.book, gate)
+        if not decided or not book.policies or gate.answer is None or not gate.answer.answer.by:
             return ""
-        return ruling_words(enough_people(self.desk, self.book, gate)) if len(alike(gate)) > 1 else ""
+        return ruling_words(enough_people(self.desk, book, gate)) if len(alike(gate)) > 1 else ""
 
     def against_event(self, gate: Gate, entry: Entry) -> str:
         """By the policy, as it is here now."""
@@ -204,7 +241,17 @@ class Doorkeeper:
         return f"{self.actor.words} is not {what}, by the policy"
 
 
+def changes_gate(entry: Entry) -> bool:
+    """Whether an event answers, ends or changes a gate in somebody's name; a question, a comment and what runners write do not."""
+    kind = traits(entry.name)
+    if isinstance(entry.event, Opened | Claim | Outcome) or kind.silent:
+        return False
+    return not (isinstance(entry.event, Remark) and kind.said and kind.harmless)
+
+
 def ruling_words(said: Ruling) -> str:
     """Why it is not allowed, with the rule; empty when it is."""
+    if said.of_gate:
+        return "" if said.allowed else said.why
     where = f" ({said.source})" if said.source else ""
     return "" if said.allowed else f"the policy's rule {said.rule!r} does not allow it: {said.why}{where}"

@@ -40,7 +40,15 @@ def test_a_gate_waits(alone: Seat) -> None:
     alone.clone.write("README", "changed\n")
     alone.clone.write("new", "words\n")
     status = alone.clone.git("status", "--porcelain")
-    done = asked(alone, title="T", context="C", confidence=0.5, to=("bob",), quorum=2, priority="high")
+    done = asked(
+        alone,
+        title="T",
+        context="C",
+        confidence=0.5,
+        to=("bob@example.org", "eve@example.org"),
+        quorum=2,
+        priority="high",
+    )
     gate = done.gate
     assert (done.new, done.changed, done.untracked) == (True, 1, 1)
     assert hitl(alone) == {OPEN + gate.id: gate.tip, f"refs/hitl/work/{gate.id}": gate.opened.work.commit}
@@ -50,9 +58,10 @@ def test_a_gate_waits(alone: Seat) -> None:
         "T",
         "C",
         0.5,
-        ("bob",),
+        ("bob@example.org", "eve@example.org"),
         2,
     )
+    assert opened.to_holds
     assert (opened.asked.agent, opened.asked.by) == ("coder", "Ada Lovelace <ada@example.org>")
     assert (opened.asked.host, opened.asked.directory) == (socket.gethostname(), str(alone.clone.path))
     assert (opened.work.branch, opened.work.dirty, opened.work.files) == ("main", True, 2)

@@ -171,9 +171,17 @@ def test_an_agents_remark_does_not_look_like_a_persons(
         ({"GITGATE_AGENT": "other"}, {"priority": "urgent"}, "changes only its own"),
         ({"CLAUDECODE": "1"}, {"priority": "urgent"}, "changes only its own"),
         ({"GITGATE_AGENT": "coder"}, {"priority": "low"}, "less pressing: it is normal"),
-        ({"GITGATE_AGENT": "coder"}, {"to": ()}, "does not give it to others: it is for ann, bob"),
-        ({"GITGATE_AGENT": "coder"}, {"to": ("eve",)}, "does not give it to others"),
-        ({"GITGATE_AGENT": "coder"}, {"to": ("ann", "eve")}, "does not give it to others"),
+        (
+            {"GITGATE_AGENT": "coder"},
+            {"to": ()},
+            "does not give it to others: it is for ann@example.org, bob@example.org",
+        ),
+        ({"GITGATE_AGENT": "coder"}, {"to": ("eve@example.org",)}, "does not give it to others"),
+        (
+            {"GITGATE_AGENT": "coder"},
+            {"to": ("ann@example.org", "eve@example.org")},
+            "does not give it to others",
+        ),
         ({"GITGATE_AGENT": "coder"}, {"timeout": "1m"}, "moves no deadline"),
         ({"GITGATE_AGENT": "coder"}, {"timeout": "never"}, "moves no deadline"),
         ({"GITGATE_AGENT": "coder"}, {"priority": "urgent", "timeout": "9h"}, "moves no deadline"),
@@ -183,7 +191,7 @@ def test_an_agent_does_not_loosen_a_gate(
     alone: Seat, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], terms: dict[str, Any], why: str
 ) -> None:
     """Not its own, and no other: whom it is for, how pressing it is and until when are what a person relies on."""
-    gate = gate_of(alone, to=("ann", "bob"), timeout=3600, on_timeout="fail")
+    gate = gate_of(alone, to=("ann@example.org", "bob@example.org"), timeout=3600, on_timeout="fail")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(NotAllowed, match=why):
@@ -193,12 +201,12 @@ def test_an_agent_does_not_loosen_a_gate(
 
 def test_an_agent_may_tighten_its_own(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
     """For fewer people, and more pressing; in its own name."""
-    gate = gate_of(alone, to=("ann", "bob"))
+    gate = gate_of(alone, to=("ann@example.org", "bob@example.org"))
     monkeypatch.setenv("GITGATE_AGENT", "coder")
-    after = answering.edit(alone.desk, gate, to=("ann",), priority="high").gate
-    assert (after.to, after.priority, last(alone, gate)[1]) == (("ann",), "high", "coder")
+    after = answering.edit(alone.desk, gate, to=("ann@example.org",), priority="high").gate
+    assert (after.to, after.priority, last(alone, gate)[1]) == (("ann@example.org",), "high", "coder")
     anyones = gate_of(alone)
-    assert answering.edit(alone.desk, anyones, to=("bob",)).gate.to == ("bob",)
+    assert answering.edit(alone.desk, anyones, to=("bob@example.org",)).gate.to == ("bob@example.org",)
 
 
 def test_an_agent_that_cleared_its_marker_changes_nothing(
@@ -231,11 +239,11 @@ def test_another_priority_only_adds_rules(ann: Seat, bare: Clone) -> None:
 
 def test_terms_are_changed_one_by_one(alone: Seat, clock: Clock) -> None:
     """What is not named stays."""
-    gate = gate_of(alone, to=("bob",), priority="low")
+    gate = gate_of(alone, to=("bob@example.org",), priority="low")
     answering.edit(alone.desk, gate, priority="urgent")
-    answering.edit(alone.desk, alone.now(gate), to=("ann", "@carl"))
+    answering.edit(alone.desk, alone.now(gate), to=("ann@example.org", "@carl"))
     after = answering.edit(alone.desk, alone.now(gate), timeout="1h30m").gate
-    assert (after.priority, after.to, after.timeout) == ("urgent", ("ann", "@carl"), 5400)
+    assert (after.priority, after.to, after.timeout) == ("urgent", ("ann@example.org", "@carl"), 5400)
     assert after.deadline == "2026-05-28T21:56:40Z"
     freed = answering.edit(alone.desk, after, to=(), timeout=" Never ").gate
     assert (freed.to, freed.deadline, freed.timeout) == ((), None, None)

@@ -63,7 +63,7 @@ def test_a_sound_repository_has_nothing_wrong(alone: Seat, clock: Clock) -> None
     first = gate_of(alone, DB, FORM, attachments={"a/b.txt": b"x"})
     assert first.opened.work.dirty
     answering.comment(alone.desk, first, "why?")
-    answering.edit(alone.desk, alone.now(first), priority="urgent", to=("bob",), timeout="1h")
+    answering.edit(alone.desk, alone.now(first), priority="urgent", to=("bob@example.org",), timeout="1h")
     approved = gate_of(alone, GO, quorum=2)
     approve(alone, approved)
     approve(alone, approved, EVE)

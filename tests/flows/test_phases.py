@@ -292,6 +292,36 @@ def test_a_policy_forbids_it(repo: Clone) -> None:
     assert flow.resume(run_of(gate), human=gitgate.auto_approve()).approved is True
 
 
+@pytest.mark.parametrize(("to", "quorum"), [("bob", 1), ("owners", 1), ("bob@example.org", 2)])
+def test_a_flow_asks_nobody_who_is_not_known(bench: FlowBench, to: str, quorum: int) -> None:
+    """Without a policy such a name would hold nobody back: the step is refused, and nobody is asked."""
+
+    @gitgate.flow
+    def asks() -> None:
+        gitgate.ask("Go?", to=[to], quorum=quorum, wait=True)
+
+    with pytest.raises(Usage, match="--to"):
+        bench.begin(asks).result()
+    assert gitgate.list(all=True) == ()
+
+
+def test_a_program_is_none_of_those_whom_it_is_for(bench: FlowBench) -> None:
+    """What it would say is not taken, and the gate waits for them."""
+
+    @gitgate.flow
+    def asks() -> bool | None:
+        said = gitgate.ask("Go?", type="approval", to=["ada@example.org"], wait=True)
+        assert isinstance(said, gitgate.Gate)
+        assert said.answer is not None
+        return said.answer.verdict == "approved"
+
+    ended = bench.begin(asks, handler=steps.answering(gitgate.auto_approve()))
+    (gate,) = gitgate.list()
+    assert (ended.gates, gate.state) == ((gate.id,), "awaiting")
+    gitgate.respond(gate.id, approve=True, resume=False)
+    assert bench.again(asks, ended.id).value is True
+
+
 def test_what_a_handler_said_counts_for_its_program_alone(repo: Clone, bench: FlowBench) -> None:
     """Somebody else who goes on with the run finds that nobody has confirmed it, also with another handler."""
     seen: set[str] = set()

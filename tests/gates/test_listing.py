@@ -27,7 +27,7 @@ def ids(seat: Seat, **chosen: object) -> list[str]:
 
 def test_a_summary_says_what_the_record_says(alone: Seat) -> None:
     """All of it from the tip's message."""
-    terms: dict[str, Any] = {"title": "T", "to": ("bob", "@carl"), "priority": "high", "key": "k"}
+    terms: dict[str, Any] = {"title": "T", "to": ("bob@example.org", "@carl"), "priority": "high", "key": "k"}
     why = Question("why", "Why?", "text")
     gate = gate_of(alone, GO, why, timeout=60, on_timeout="remind", **terms)
     (found,) = list_gates(alone.desk, Filter())
@@ -51,7 +51,12 @@ def test_a_summary_says_what_the_record_says(alone: Seat) -> None:
         "none",
         gate.deadline,
     )
-    assert (found.on_timeout, found.to, found.key, found.verdict) == ("remind", "bob, @carl", "k", "")
+    assert (found.on_timeout, found.to, found.key, found.verdict) == (
+        "remind",
+        "bob@example.org, @carl",
+        "k",
+        "",
+    )
     assert not found.closed
     assert found.agent == "coder"
     other = gate_of(alone)
@@ -125,7 +130,11 @@ def test_whom_it_is_for(to: str, mine: bool) -> None:
 
 def test_mine(alone: Seat) -> None:
     """Those that name me, or nobody."""
-    anyone, ada, bob = gate_of(alone), gate_of(alone, to=("ada",)), gate_of(alone, to=("bob",))
+    anyone, ada, bob = (
+        gate_of(alone),
+        gate_of(alone, to=("ada@example.org",)),
+        gate_of(alone, to=("bob@example.org",)),
+    )
     assert set(ids(alone, mine=ADA)) == {anyone.id, ada.id}
     assert set(ids(alone, mine=BOB)) == {anyone.id, bob.id}
 

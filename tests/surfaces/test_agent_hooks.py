@@ -223,7 +223,7 @@ def test_silence_is_not_consent(agent: Agent, git: Any) -> None:
         assert "Ada" not in said[TOLD]
 
 
-RULES = "approvals:\n  - call: Bash(terraform apply*)\n    why: it changes production\n    to: [ann]\n  - Write(migrations/**)\n  - mcp__*\n"
+RULES = "approvals:\n  - call: Bash(terraform apply*)\n    why: it changes production\n    to: [ada@example.org]\n  - Write(migrations/**)\n  - mcp__*\n"
 
 
 def test_a_call_under_a_rule_waits_for_a_person(agent: Agent, cli: Command) -> None:
@@ -237,7 +237,7 @@ def test_a_call_under_a_rule_waits_for_a_person(agent: Agent, cli: Command) -> N
     (gate,) = agent.gates()
     shown = cli("show", gate, "--json").json
     assert shown["questions"][0]["type"] == "approval"
-    assert shown["to"] == ["ann"]
+    assert shown["to"] == ["ada@example.org"]
     assert shown["work"]["files"] == 1
     assert "terraform apply -var token=" in shown["questions"][0]["prompt"]
     assert "it changes production" in shown["context"]

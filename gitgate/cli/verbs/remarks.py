@@ -121,7 +121,7 @@ def edit_command(
     """Reassign, reprioritise, move the deadline, or put it aside for a while. Its deadline counts all the same.
 
     \b
-    git gate edit 7k2f --to @grace --priority high
+    git gate edit 7k2f --to grace@example.org --priority high
     git gate edit 7k2f --timeout 1d
     git gate edit 7k2f --later 2h
     """

@@ -13,6 +13,7 @@ from ...context import Desk
 from ...errors import GateError, MissingExtra
 from ...model.gate import Gate
 from ...policy import Person, RuleTerms, load_book
+from ...policy.addressees import addressees
 from ...policy.permit import case
 from ...policy.ruling import deciding
 from ...text import format_duration, neutral, one_line, wrap
@@ -338,7 +339,14 @@ def whose_reply(desk: Desk, gate: Gate) -> Whose:
 
 
 def unruled(gate: Gate) -> Whose:
-    """Without a policy nothing binds, not even whom it is for: that says who was asked, and no more."""
+    """Say who may reply without a policy: those whom it is for. An older question says by that who was asked, and no more."""
+    if gate.holds_to:
+        reply = f"{addressed(gate)} (with {WRITE})"
+        if any(person.logins for person in addressees(gate.to)):
+            return Whose(reply)
+        return Whose(
+            closed=f"**It is for {addressed(gate)}**, whom no `@login` names here: `git gate respond {gate.id[:6]}` answers it"
+        )
     return Whose(f"{ANYBODY.words}, asked of {addressed(gate)}") if gate.to else ANYBODY
 
 

@@ -179,7 +179,7 @@ def test_a_decision_on_what_has_changed_is_refused_and_shown_anew(desk: Driven) 
     async def scene(app: DeskApp, pilot: Keys) -> None:
         await chosen(app, pilot, gate)
         await pilot.press("a")
-        desk.cli.quick("edit", gate, "--to", "bob", code=0)
+        desk.cli.quick("edit", gate, "--to", "ada@example.org", code=0)
         await until(pilot, lambda: "not recorded" in app.said)
         assert "edited after you read it" in app.said
         await chosen(app, pilot, gate)

@@ -143,7 +143,7 @@ def test_a_stale_decision_is_refused_and_a_fresh_one_recorded(asked: Asked) -> N
     gate = asked("Deploy?", "--type", "approval")
     place = asked.repo.path
     old = inbox.approving(place, gate, yes=True)
-    asked.cli.quick("edit", gate.id, "--to", "bob", code=0)
+    asked.cli.quick("edit", gate.id, "--to", "ada@example.org", code=0)
     refused = inbox.run_gate_command(old, os.environ)
     assert (refused.code, refused.stale) == (6, True)
     assert "edited after you read it" in refused.words

@@ -133,7 +133,7 @@ def test_its_event_counts_where_we_receive_it_ourselves(team: Team) -> None:
 
 # whom it is for
 
-TO = ("--to", "ada", "--to", "grace", "--to", "eve")
+TO = ("--to", "@ada", "--to", "@grace", "--to", "@eve")
 
 
 def test_an_approval_asks_those_whom_it_is_for_for_a_review(team: Team) -> None:

@@ -103,9 +103,9 @@ def test_those_whom_it_is_for_are_mentioned(team: Team) -> None:
         "--type",
         "approval",
         *("--to", "@ada"),
-        *("--to", "eve"),
+        *("--to", "@eve"),
         *("--to", "@team/all"),
-        *("--to", "ghost"),
+        *("--to", "@ghost"),
     )
     first = team.shown(gate)
     assert [word for word in rendered(first).words if "@" in word and "\u200b" not in word] == ["For @ada"]

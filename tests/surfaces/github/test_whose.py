@@ -132,20 +132,25 @@ def test_the_comment_says_whom_the_policy_accepts(team: Team) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("policy", "words", "outcome"),
-    [
-        ("", "it counts from anybody who may write to this repository, asked of `@grace`.", "answered"),
-        ("policy: {}\n", "it counts from `@grace` (with the right to write to this repository).", "refused"),
-    ],
-)
-def test_whom_it_is_for_binds_under_a_policy(team: Team, policy: str, words: str, outcome: str) -> None:
-    """Without one anybody who may write answers; the comment says so, and so it is."""
+@pytest.mark.parametrize("policy", ["", "policy: {}\n"])
+def test_whom_it_is_for_binds(team: Team, policy: str) -> None:
+    """With a policy and without one: the comment says so, and so it is."""
     if policy:
         publish_policy(team, policy)
     gate = team.ask("Deploy?", "--type", "approval", "--to", "@grace")
-    assert words in team.shown(gate)
-    assert team.reply("/approve", "ada")["outcome"] == outcome
+    assert "it counts from `@grace` (with the right to write to this repository)." in team.shown(gate)
+    assert team.reply("/approve", "ada")["outcome"] == "refused"
+    assert team.gate(gate)["state"] == "awaiting"
+    assert team.reply("/approve", "grace")["outcome"] == "answered"
+
+
+@pytest.mark.slow
+def test_whom_no_login_names_is_told(team: Team) -> None:
+    """Without a policy nothing says whose login is whose: no reply counts for an address, and none is suggested."""
+    gate = team.ask("Deploy?", "--type", "approval", "--to", "grace@example.org")
+    assert "whom no `@login` names here" in team.shown(gate)
+    assert "/approve" not in team.shown(gate)
+    assert team.reply("/approve", "grace")["outcome"] == "refused"
 
 
 @pytest.mark.slow

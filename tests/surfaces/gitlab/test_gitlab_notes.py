@@ -195,7 +195,7 @@ def test_a_reply_on_a_line_of_the_diff_counts(team: Team, forge: GitLabForge) ->
 def test_people_are_called_and_asked_for_a_review(team: Team, forge: GitLabForge) -> None:
     """Of several reviewers a free GitLab keeps one, and the note says of whom none could be asked."""
     forge.join("may", DEVELOPER)
-    gate = team.ask("Deploy?", "--type", "approval", "--to", "grace.h", "--to", "may", "--to", "eve")
+    gate = team.ask("Deploy?", "--type", "approval", "--to", "@grace.h", "--to", "@may", "--to", "@eve")
     assert "For @grace.h, @may" in team.shown(gate)
     assert [one["username"] for one in forge.merges[THREAD]["reviewers"]] == ["grace.h"]
     assert "No review could be asked of `@may`" in team.shown(gate)
