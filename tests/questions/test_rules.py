@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gitgate.config import IN_FILE
 from gitgate.document import codec
 from gitgate.errors import BadDocument
-from gitgate.questions.call_rules import parse_rules
+from gitgate.questions.call_rules import is_near, parse_rules
 from gitgate.questions.calls import CallPlace, find_rule
 
 PLACE = CallPlace("/r", "/r/sub", {"/r": "/real", "/link/x.sql": "/real/migrations/x.sql"})
@@ -115,3 +118,30 @@ def test_a_rule_that_is_misspelt_is_an_error(text: str) -> None:
 def test_many_stars_are_read_quickly() -> None:
     """No pattern takes for ever."""
     assert not matches("Bash(" + "*a" * 12 + "b)", "Bash", command="a" * 300)
+
+
+@given(
+    st.integers(0, 9),
+    st.characters(codec="utf-8", categories=("Ll", "Lu", "Nd", "Zs", "Pd")),
+    st.integers(0, 3),
+)
+def test_one_slip_makes_no_other_field(at: int, letter: str, slip: int) -> None:
+    """A letter too many, too few, another one, or two that changed places: such a field may be meant for the rules."""
+    word = "approvals"
+    made = (
+        word[:at] + letter + word[at:],
+        word[:at] + word[at + 1 :],
+        word[:at] + letter + word[at + 1 :],
+        word[:at] + word[at : at + 2][::-1] + word[at + 2 :],
+    )[slip]
+    assert is_near(made)
+    assert is_near(made.upper())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*IN_FILE, "allow", "agents", "flows", "people", "rules", "questions", "arrivals", "größe", "", "x" * 99],
+)
+def test_other_names_are_not_near(name: str) -> None:
+    """A later git gate may read a field that this one does not know."""
+    assert is_near(name) == (name == "approvals")

@@ -68,6 +68,33 @@ def test_rules_that_are_committed_and_not_pushed_hold_their_call(shared: Agent) 
     assert reply(shared)[DECISION] == "defer"
 
 
+@pytest.mark.parametrize("place", ["folder below", "worktree", "sparse", "detached", "no commit yet"])
+def test_rules_hold_wherever_an_agent_stands(shared: Agent, place: str) -> None:
+    """Those that nobody pushed, from each kind of place in which git has them; in a repository without a commit, in the file."""
+    clone, here = shared.clone, shared.clone.path
+    if place == "no commit yet":
+        clone.git("checkout", "-q", "--orphan", "new")
+        clone.write(FILE, TERRAFORM)
+    else:
+        clone.git("checkout", "-q", "-b", "agent")
+        clone.commit("rules", **{FILE: TERRAFORM, "pkg/web/page.html": ""})
+    if place == "folder below":
+        here = here / "pkg" / "web"
+    elif place == "worktree":
+        clone.git("checkout", "-q", "--detach", "agent~1")
+        here = here.parent / "beside"
+        clone.git("worktree", "add", "-q", str(here), "agent")
+        (here / FILE).unlink()
+    elif place == "sparse":
+        clone.git("sparse-checkout", "set", "--no-cone", "/*", f"!/{FILE}")
+        assert not (here / FILE).exists()
+    elif place == "detached":
+        clone.git("checkout", "-q", "--detach")
+        clone.git("rm", "-q", "--cached", FILE)
+        (here / FILE).unlink()
+    assert shared.before("Bash", command="terraform apply", cwd=str(here))[DECISION] == "defer"
+
+
 def test_rules_of_the_folder_that_it_was_started_in_hold_it_in_another_working_tree(shared: Agent) -> None:
     """A worktree of the same repository is not a way out of them."""
     shared.clone.write(FILE, TERRAFORM)
