@@ -53,11 +53,11 @@ def sparse(here: Office) -> Path:
 PLACES = {"sub-folder": sub_folder, "worktree": worktree, "sparse": sparse}
 
 
-def installed(here: Office, there: str = "") -> None:
+def installed(here: Office, there: str = "", rule: str = RULES) -> None:
     """A repository with rules, and our hooks in the places that are named."""
     (here.clone.path / "pkg" / "web").mkdir(parents=True)
     here.clone.commit("web", **{"pkg/web/page.html": "<p>\n"})
-    rules(here.clone, RULES)
+    rules(here.clone, rule)
     if "project" in there:
         assert (
             typed(here, "git gate init --claude && git add .claude && git commit -qm hooks").returncode == 0
@@ -85,9 +85,10 @@ def test_it_is_gated_wherever_it_is_started(place: str, there: str, line: str, o
     installed(here, there)
     folder = PLACES[place](here)
     told = typed(here, f"cd '{folder}' && git gate doctor").stdout
-    assert ("in every folder" in told, "runs no hook of git gate" in told) == (
+    held = "plugin" in there or (folder / ".claude").exists()
+    assert ("plugin's hooks run in every folder" in told, "runs no hook of git gate" in told) == (
         "plugin" in there,
-        "plugin" not in there,
+        not held,
     )
     for number, task in enumerate(("QUESTION", "COMMAND", "LAST WORDS"), 1):
         said = typed(here, f"cd '{folder}' && {line} '{task}'")
@@ -209,3 +210,73 @@ def test_what_keeps_it_from_asking_is_said(flags: str, office: MakeOffice) -> No
     installed(here)
     said = typed(here, f"cd pkg/web && git gate wrap -- claude {flags} -p HELLO")
     assert flags in said.stderr.partition("cannot ask by its own tool, or in its shell: ")[2]
+
+
+@pytest.mark.parametrize(("place", "there", "line"), [CASES[0], CASES[2], CASES[3], CASES[6]])
+def test_rules_that_do_not_count_yet_hold_there(
+    place: str, there: str, line: str, office: MakeOffice
+) -> None:
+    """Of a file that lies at the top of the working tree, and nowhere else."""
+    here = office(CALL, OVER)
+    installed(here, there, "policy: {}\n")
+    folder = PLACES[place](here)
+    top = folder.parents[1] if place == "sub-folder" else folder
+    (top / ".gitgate.yml").write_text(RULES)
+    said = typed(here, f"cd '{folder}' && {line} COMMAND --allowedTools Bash")
+    assert (said.returncode, len(here.gates()), made(here)) == (8 if line == WRAP else 0, 1, []), said.stderr
+
+
+LINES = [
+    "2>/dev/null touch applied",
+    "touch 2>&1 applied",
+    "A[0]=1 touch applied",
+    "$'touch' applied",
+    "function f { touch applied; }; f",
+    "find . -maxdepth 0 -exec touch applied ';'",
+]
+
+
+@pytest.mark.parametrize(("place", "there", "line"), [CASES[0], CASES[4], CASES[5]])
+def test_no_spelling_of_a_line_passes_there(place: str, there: str, line: str, office: MakeOffice) -> None:
+    """However bash lets the guarded command be written, it waits; what only mentions it runs."""
+    calls = [
+        Reply("", [("Bash", {"command": command})], when=f"LINE {number}.")
+        for number, command in enumerate([*LINES, "echo touch applied > mentioned"])
+    ]
+    here = office(*calls, Reply("Over.", repeat=True))
+    installed(here, there)
+    folder = PLACES[place](here)
+    for number, command in enumerate(LINES, 1):
+        said = typed(here, f"cd '{folder}' && {line} 'LINE {number - 1}.' --allowedTools Bash")
+        assert len(here.gates()) == number, (command, said.stdout, said.stderr)
+        assert not (folder / "applied").exists()
+    said = typed(here, f"cd '{folder}' && {line} 'LINE {len(LINES)}.' --allowedTools Bash")
+    assert (len(here.gates()), (folder / "mentioned").exists()) == (len(LINES), True), said.stderr
+
+
+FOR_PEOPLE = [
+    'git "ga"te respond 7k2f yes; touch passed',
+    "python3 -Im gitgate respond 7k2f yes; touch passed",
+    "uvx git-gate respond 7k2f yes; touch passed",
+    "git config include.path ../own; touch passed",
+    "git config core.hooksPath hooks; touch passed",
+    "echo '[gitgate]' >> .GIT/config; touch passed",
+]
+
+
+@pytest.mark.parametrize(("place", "there", "line"), [CASES[0], CASES[4], CASES[5]])
+def test_what_is_for_people_is_held_there(place: str, there: str, line: str, office: MakeOffice) -> None:
+    """By whatever words: the call is denied, and the agent goes on."""
+    calls = [
+        Reply("", [("Bash", {"command": command})], when="GO" if not number else "")
+        for number, command in enumerate(FOR_PEOPLE)
+    ]
+    here = office(*calls, OVER)
+    installed(here, there)
+    folder = PLACES[place](here)
+    before = here.clone.git("config", "--list", "--show-scope")
+    said = typed(here, f"cd '{folder}' && {line} GO --allowedTools Bash")
+    assert not (folder / "passed").exists(), said.stdout
+    assert len(here.machine.model.requests()) == len(FOR_PEOPLE) + 1, (said.stdout, said.stderr)
+    assert here.gates() == []
+    assert here.clone.git("config", "--list", "--show-scope") == before
