@@ -186,7 +186,7 @@ def test_a_persons_settings_stay(office: MakeOffice) -> None:
 
 def test_resumed_our_hooks_stand_beside_this_machines_settings(office: MakeOffice) -> None:
     """What `gitgate.agent.claude.arguments` names is not lost, nor are our hooks; where it switches them off it is refused."""
-    here = office(ASK, CALL, OVER)
+    here = office(ASK, Reply("Over.", when="SQLite"), ASK, OVER)
     installed(here)
     hook = {"hooks": [{"type": "command", "command": f"echo theirs >> {here.machine.home}/theirs"}]}
     place = here.machine.home / "own.json"
@@ -201,6 +201,13 @@ def test_resumed_our_hooks_stand_beside_this_machines_settings(office: MakeOffic
     assert (here.machine.home / "theirs").read_text() == "theirs\n"
     here.clone.git("config", "gitgate.agent.claude.arguments", json.dumps(["--safe-mode"]))
     typed(here, "cd pkg/web && git gate wrap -- claude -p QUESTION")
+    again = here.waiting()["id"]
+    here.respond(again, "SQLite")
+    before = len(here.machine.model.requests())
+    refused = here.gate("resume", again, code=None)
+    assert refused.code != 0
+    assert "git gate's hooks would not run: --safe-mode" in refused.err
+    assert len(here.machine.model.requests()) == before
 
 
 @pytest.mark.parametrize("flags", ["--permission-prompts none", "--restricted"])

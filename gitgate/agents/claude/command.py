@@ -286,7 +286,7 @@ def merged(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]
 SHIM = "hooks/gitgate-hook"
 # Event: what it is called for, and for how many seconds. Beyond them the program goes on as if nothing had been said.
 EVENTS: dict[str, tuple[str, str, int]] = {
-    "SessionStart": ("session-start", "", 30),
+    "SessionStart": ("session-start", "", 120),
     "PreToolUse": ("pre-tool-use", "*", 180),
     "PostToolUse": ("post-tool-use", "*", 60),
     "Stop": ("stop", "", 120),
