@@ -534,7 +534,7 @@ def started_with(argv: Sequence[str], token: str = "") -> str:
 
 def note_session(desk: Desk, session: str) -> None:
     """Leave the mark that our hooks run in this conversation, for the `git gate wrap` that started it."""
-    with contextlib.suppress(ValueError, RecursionError, LookupError, TypeError):
+    with contextlib.suppress(ValueError, RecursionError, LookupError, TypeError, OSError):
         token = json.loads(desk.settings.env.get("GITGATE_WRAPPED", ""))["mark"]
         if re.fullmatch(TOKEN, token):
             with (private_folder(desk.repo.state_dir / MARKS) / token).open("a", encoding="utf-8") as out:

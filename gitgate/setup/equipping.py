@@ -223,7 +223,7 @@ def is_other(words: Sequence[str]) -> bool:
 def watched(desk: Desk, words: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Iterator[HookWatch]:
     """Watch a command that is about to be started; afterwards nothing of that is left, nor of the settings that it was given."""
     token = desk.entropy(12)
-    mark = private_folder(desk.repo.state_dir / MARKS) / token
+    mark = desk.repo.state_dir / MARKS / token
     around = {**env, **command.assigned(words)}
     ruled = not is_other(words) and has_rules(desk)
     watch = HookWatch(token, mark, tuple(words), around, cwd, ruled)

@@ -131,3 +131,16 @@ def test_what_was_judged_is_kept_in_a_few_files(agent: Agent) -> None:
     for _ in range(3):
         agent.before("Read", file_path="x")
     assert not (agent.clone.path / ".git/gitgate/judged").exists()
+
+
+@pytest.mark.slow
+def test_where_nothing_can_be_kept_each_judges_by_itself(agent: Agent, tmp_path: Path) -> None:
+    """As on a disk that is read-only: no call is refused for that."""
+    (agent.clone.path / ".git/gitgate").mkdir()
+    (agent.clone.path / ".git/gitgate/judged").write_text("in the way")
+    read = agent.event("PreToolUse", tool_name="Read", tool_use_id=new_call(), tool_input={"file_path": "x"})
+    said, words = told(agent, "pre-tool-use", read, tmp_path / "read")
+    assert (said, words) == ([""] * 3, [""] * 3)
+    said, _ = told(agent, "pre-tool-use", asking(agent, new_call()), tmp_path / "ask")
+    assert decisions(said) == ["defer"] * 3
+    assert len(agent.gates()) == 1

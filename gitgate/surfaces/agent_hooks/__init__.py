@@ -7,6 +7,7 @@ is used, the call is not made: it is denied, with the reason.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -207,21 +208,29 @@ def judge_once(event: HookEvent, judge: Callable[[HookEvent], HookReply]) -> Hoo
     event. Where that process is not seen, each hook judges by itself.
     """
     run = program_above(event)
-    try:
-        folder = private_folder(event.desk().repo.state_dir / "judged") if run else None
-    except NotARepository:
-        folder = None
-    if folder is None:
-        return judge(event)
     key = sha256(f"{run}\n{event.digest}".encode()).hexdigest()
-    place = folder / key[:SLOTS]
+    place = place_of_judged(event, key[:SLOTS]) if run else None
+    if place is None:
+        return judge(event)
     with locked(place, wait=True):
         known = read_judged(place, key)
         if known is not None:
             return known.repeated()
         reply = judge(event)
-        place.write_text(json.dumps({"key": key, "out": reply.out, "told": reply.told}), encoding="utf-8")
+        note = json.dumps({"key": key, "out": reply.out, "told": reply.told})
+        with contextlib.suppress(OSError):  # the disk is full: each hook judges by itself
+            place.write_text(note, encoding="utf-8")
         return reply
+
+
+def place_of_judged(event: HookEvent, name: str) -> Path | None:
+    """Return the file that says how an event was judged; None where nothing can be kept: no repository, or one that is read-only."""
+    try:
+        place = private_folder(event.desk().repo.state_dir / "judged") / name
+        place.touch(mode=0o600)
+    except (NotARepository, OSError):
+        return None
+    return place
 
 
 def program_above(event: HookEvent) -> str:
