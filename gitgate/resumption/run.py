@@ -195,7 +195,9 @@ def prepare(desk: Desk, gate: Gate) -> SavedSession:
             f"gate {gate.id} was asked without a session: there is nothing to resume",
             hint=f"git gate check {gate.id}",
         )
-    reason = agency.cannot_start(desk, gate.opened.program)
+    from ..setup.equipping import why_not_resumed  # whoever hands an answer on does without it
+
+    reason = agency.cannot_start(desk, gate.opened.program) or why_not_resumed(desk, gate.opened.program)
     if reason:
         raise CannotStart(
             f"gate {gate.id} cannot be resumed on this machine: {reason}", hint="resume it where it was asked"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..acts.needs import MARKS, is_session, program_name
-from ..agents import AGENTS
+from ..agents import AGENTS, scrubbed
 from ..agents.agent import Launch
 from ..agents.claude import command, session_in, transcript
 from ..agents.claude.command import END, SettingsFiles, claude_at, own_words
@@ -22,6 +22,7 @@ from ..agents.process import CommandEnd
 from ..context import Desk
 from ..document import dataclass, field, replace
 from ..errors import GateError, NotAllowed, Usage
+from ..gates.agency import settings_for_start
 from ..policy.rulebook import has_rules
 from ..store import private_folder, write_private
 from . import permissions_of
@@ -127,6 +128,20 @@ def need_hooks(desk: Desk, words: Sequence[str], cwd: Path, env: Mapping[str, st
     if claude_at(words) is None:
         return ()
     return refuse_unhooked(desk, words, cwd, env)
+
+
+def why_not_resumed(desk: Desk, agent: str) -> str:
+    """Return why an agent is not started again by what this machine says of it: our hooks would not run; empty where nothing is."""
+    if agent != "claude":
+        return ""
+    settings = settings_for_start(desk, agent)
+    sources = "user,project" if settings.project_settings else "user"
+    words = (agent, SOURCES, sources, *settings.arguments)
+    try:
+        refuse_unhooked(desk, words, desk.repo.place, scrubbed(desk.settings.env))
+    except NotAllowed as refused:
+        return refused.message
+    return ""
 
 
 def with_hooks_running(desk: Desk, agent: str, launch: Launch) -> Launch:

@@ -210,7 +210,7 @@ def test_resumed_our_hooks_stand_beside_this_machines_settings(office: MakeOffic
     before = len(here.machine.model.requests())
     refused = here.gate("resume", again, code=None)
     assert refused.code != 0
-    assert "git gate's hooks would not run: --safe-mode" in refused.err
+    assert "cannot be resumed on this machine: git gate's hooks would not run: --safe-mode" in refused.err
     assert len(here.machine.model.requests()) == before
 
 
