@@ -133,20 +133,6 @@ SETTINGS = (
         "OWNER/REPOSITORY@COMMIT of the workflows that `git gate init --github` calls; for `--gitlab` https://HOST/PROJECT@COMMIT",
         power=True,
     ),
-    Setting(
-        "package",
-        "text",
-        "",
-        "what pip installs in the jobs of `git gate init --github`, instead of the workflows' own commit",
-        power=True,
-    ),
-    Setting(
-        "packageIndex",
-        "text",
-        "",
-        "the package index that those jobs install it from, where it is not PyPI",
-        power=True,
-    ),
     Setting("forgeIssue", "number", "0", "the issue where gates without a pull request are shown"),
     Setting("forgeCommit", "flag", "false", "gates without a pull request are shown on their commit"),
     Setting(
@@ -162,7 +148,6 @@ SETTINGS = (
         "whether people are asked what a flow's agents need, where the flow does not say",
         power=True,
     ),
-    Setting("approvalDefaults", "flag", "false", "a declared default may answer an approval too", power=True),
     Setting(
         "protectedBranch",
         "text",
@@ -183,14 +168,6 @@ SETTINGS = (
         "text",
         "",
         "a file of this machine's own with `policy` and `approvals`, beside that of the repository",
-        power=True,
-    ),
-    Setting("requireSigned", "flag", "false", "only signed answers are acted on here", power=True),
-    Setting(
-        "requesterMayAnswer",
-        "flag",
-        "true",
-        "the person whose agent asked may answer it themselves",
         power=True,
     ),
     Setting("priority", "word:urgent,high,normal,low", "normal", "the priority of a gate that names none"),
@@ -265,6 +242,11 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 GONE = {
     "deskKeys": "the keys of `git gate desk` are fixed",
     "deskTheme": "`T` at `git gate desk` changes between light and dark",
+    "package": "`git gate init --github --package`, which the workflow files keep",
+    "packageIndex": "`git gate init --github --package-index`, which the workflow files keep",
+    "approvalDefaults": "`defaults: true` in a rule of the policy, or in the file that gitgate.policyFile names",
+    "requireSigned": "`require_signed: true` in the policy, or in the file that gitgate.policyFile names; nobody answers here meanwhile",
+    "requesterMayAnswer": "`requester_may_answer: false` in the policy, or in the file that gitgate.policyFile names; nobody answers here meanwhile",
     "editor": "VISUAL, or EDITOR, names your editor",
     "joinServers": "the MCP servers that a gate names start when a person at `git gate join` says so",
     "notify.detail": "people are told the title of a gate, who asks, and how to open it",
@@ -479,6 +461,20 @@ def misfit(setting: Setting, value: str) -> str:
         except NoDuration as none:
             return none.expected
     return ""
+
+
+# Of settings that are gone those that made an answer's conditions stricter, and the values that never did. Whoever set one
+# relies on it: where it is still set in any other way, no answer counts.
+TIGHTENED = {"requireSigned": FALSE, "requesterMayAnswer": TRUE}
+
+
+def tightened_once(git: Mapping[str, str]) -> list[str]:
+    """Return the settings of that kind that git's configuration still has."""
+    return [
+        name
+        for name, harmless in TIGHTENED.items()
+        if (value := git.get(f"gitgate.{name.lower()}")) is not None and value.strip().lower() not in harmless
+    ]
 
 
 def replaced_by(key: str) -> str:

@@ -187,7 +187,7 @@ def check_default_approval(desk: Desk) -> None:
     if not approvals_may_default(desk):
         raise NotAllowed(
             "an approval is not given by default: nobody would have said yes",
-            hint="a person may allow it on this machine: git config gitgate.approvalDefaults true",
+            hint="a person may allow it by `defaults: true` in the policy, or in a file of this machine: git config gitgate.policyFile /PATH",
         )
 
 

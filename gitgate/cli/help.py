@@ -61,8 +61,8 @@ gitgate.timeout. What happens then is said by --on-timeout, or gitgate.onTimeout
   remind   it goes on waiting, is announced again, and has a new deadline: each time later, up to a day
   defer    the same, and until then it is put aside, as by --later
   default  the declared default becomes the verdict `defaulted`, in nobody's name, and
-           the agent is resumed. For an approval only where this machine allows it:
-           git config gitgate.approvalDefaults true
+           the agent is resumed. For an approval only where a rule of the policy says
+           `defaults: true`
 
 Silence is never consent: a passed deadline exits 124, never 0, and no person's name
 stands under it. A deadline acts when anything looks at the gate: list, show, check,

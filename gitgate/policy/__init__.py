@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..config import FILE
+from ..config import FILE, GONE, tightened_once
 from ..context import Desk
 from ..document import Field, codec, dataclass, duration, field, may_have, near, replace
 from ..errors import BadDocument, BrokenPolicy, GateError
@@ -54,6 +54,8 @@ class RuleTerms:
     defaults: bool | None = None
     automatic: bool | None = None
     source: str = ""
+    closed: str = ""
+    """Why no answer counts, whoever gives it; empty where one may."""
 
 
 @dataclass(frozen=True)
@@ -405,7 +407,6 @@ def parse_path(field: Field) -> str:
 
 
 SIGNERS = ".gitgate/allowed_signers"
-MACHINE = "machine"
 
 
 @dataclass(frozen=True)
@@ -539,22 +540,19 @@ def broken(wrong: BadDocument) -> BrokenPolicy:
 
 def machine_policies(desk: Desk) -> list[Policy | None]:
     """What this machine's own configuration asks for, on top of the repository's."""
-    found: list[Policy | None] = []
-    signed, requester = desk.settings.flag("requireSigned"), desk.settings.flag("requesterMayAnswer")
-    if signed or not requester:
-        found.append(
-            Policy(
-                RuleTerms(
-                    MACHINE, require_signed=signed, requester_may_answer=requester, source="git config"
-                ),
-                own=True,
-            )
-        )
+    found: list[Policy | None] = [closed_by(name) for name in tightened_once(desk.settings.git)]
     file = desk.settings.text("policyFile")
     if file:
         policy = policy_in_file(Protected(read_machine_file(desk, Path(file)), file))
         found.append(policy and replace(policy, own=True))
     return found
+
+
+def closed_by(name: str) -> Policy:
+    """Return a policy under which nobody answers: a setting that is gone would have asked for more than anybody asks for now."""
+    key = f"gitgate.{name}"
+    why = f"{key} is gone, and still set here: write {GONE[name].partition(';')[0]}; then: git config --unset-all {key}"
+    return Policy(RuleTerms(key, defaults=False, automatic=False, source="git config", closed=why), own=True)
 
 
 def read_machine_file(desk: Desk, place: Path) -> bytes:

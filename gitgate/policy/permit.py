@@ -87,9 +87,7 @@ def tightened(desk: Desk, opened: Opened) -> Opened:
 
 
 def approvals_may_default(desk: Desk) -> bool:
-    """By the machine's setting, or by some rule; which one holds is seen when the deadline has passed."""
-    if desk.settings.flag("approvalDefaults"):
-        return True
+    """Whether some rule allows it; which one holds is seen when the deadline has passed."""
     return any(term.defaults for term in load_book(desk).terms)
 
 
@@ -241,10 +239,9 @@ def may_be_automatic(desk: Desk, gate: Gate) -> Ruling:
 
 def default_ruling(desk: Desk, book: Book, gate: Gate) -> Ruling:
     plain = all(not type_of(question).approves for question in gate.opened.questions)
-    otherwise = plain or desk.settings.flag("approvalDefaults")
     if not book.policies:
-        return Ruling(otherwise, "setting", "an approval needs the permission of gitgate.approvalDefaults")
-    return ruling.may_default(book.policies, case(desk, book, gate), otherwise=otherwise)
+        return Ruling(plain, "defaults", ruling.NO_DEFAULT)
+    return ruling.may_default(book.policies, case(desk, book, gate), otherwise=plain)
 
 
 def refuse_unconfirmed(gate: Gate, via: str) -> None:

@@ -199,6 +199,8 @@ def against_rule(
     policies: Sequence[Policy], term: RuleTerms, case: RulingCase, who: Who, said: SaidHow
 ) -> str:
     """What in one rule speaks against it; empty when nothing does."""
+    if term.closed:
+        return term.closed
     if term.require_signed and not who.key:
         return "the answer has to be signed, by a key that the policy or its allowed signers name"
     if who.key and not is_named(policies, who):
@@ -387,6 +389,9 @@ def may_be_automatic(policies: Sequence[Policy], case: RulingCase) -> Ruling:
     return Ruling(False, "automatic", "nobody has confirmed it, and no rule says `automatic: true`")
 
 
+NO_DEFAULT = "no rule says `defaults: true`, which an approval needs"
+
+
 def may_default(policies: Sequence[Policy], case: RulingCase, *, otherwise: bool) -> Ruling:
     """Whether a declared default may stand in for an answer; `otherwise` where no rule says anything of it."""
     for term in deciding(policies, case):
@@ -397,7 +402,7 @@ def may_default(policies: Sequence[Policy], case: RulingCase, *, otherwise: bool
     said = next((term for term in deciding(policies, case) if term.defaults), None)
     if said is not None:
         return Ruling(True, said.name, "its declared default applies", said.source)
-    return Ruling(otherwise, "setting", "gitgate.approvalDefaults says so")
+    return Ruling(otherwise, "defaults", NO_DEFAULT)
 
 
 WHOLE, BY_ADDRESS, BY_LOGIN = "whole", "address", "login"

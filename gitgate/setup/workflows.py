@@ -184,7 +184,7 @@ def queued(text: str) -> str:
 
 def packaged(desk: Desk, text: str) -> str:
     """The text with what somebody wants the jobs to install, and from which index; without such a wish as it is."""
-    package, index = desk.settings.text("package"), desk.settings.text("packageIndex")
+    package, index = (desk.settings.flags.get(name, "") for name in ("package", "packageIndex"))
     if package:
         if not REQUIREMENT.fullmatch(package):
             raise Usage(
@@ -264,7 +264,7 @@ def flows_removal(desk: Desk) -> list[Step]:
 
 def offered(desk: Desk) -> str:
     """What the jobs would install, where that is worth a question: the files are new, and pip did not note where this came from."""
-    if desk.settings.text("package") or any(text_of(top_of(desk) / FOLDER / name) for name in NAMES):
+    if any(text_of(top_of(desk) / FOLDER / name) for name in NAMES):
         return ""
     source = source_of(desk)
     return "" if source.noted else f"{source.repository} at {source.commit}"

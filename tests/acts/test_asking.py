@@ -256,15 +256,19 @@ def test_what_cannot_be_asked_writes_nothing(
     assert alone.clone.refs("refs/gitgate") == {}
 
 
-def test_a_default_for_an_approval_needs_permission(alone: Seat, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From this machine's git configuration alone: no environment variable and no file of the work gives it."""
+def test_a_default_for_an_approval_needs_permission(
+    alone: Seat, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """From the policy, or this machine's own: no environment variable and no file of the work gives it."""
     terms: dict[str, Any] = {"timeout": 60, "on_timeout": "default"}
     monkeypatch.setenv("GITGATE_APPROVAL_DEFAULTS", "true")
-    alone.clone.write(".gitgate.yml", "settings: {approvalDefaults: true}\n")
+    alone.clone.write(".gitgate.yml", "settings: {approvalDefaults: true}\npolicy: {defaults: true}\n")
     with pytest.raises(NotAllowed) as refused:
         gate_of(alone, replace(GO, default=False), **terms)
     assert refused.value.kind == "not_allowed"
-    alone.clone.git("config", "gitgate.approvalDefaults", "true")
+    file = tmp_path / "policy.yml"
+    file.write_text("policy: {defaults: true}\n")
+    alone.clone.git("config", "gitgate.policyFile", str(file))
     assert gate_of(alone, replace(GO, default=False), **terms).opened.on_timeout == "default"
 
 

@@ -87,7 +87,9 @@ def test_what_judges_a_push_loads_the_policy_only_where_there_is_one(
 
     judging = {"gitgate.policy.ruling", "gitgate.store.git.signatures", "gitgate.sharing.pushers"}
     assert judging.isdisjoint(loaded())
-    repo.git("--git-dir", server, "config", "gitgate.requireSigned", "true")
+    signed = repo.path.parent / "policy.yml"
+    signed.write_text("policy: {require_signed: true}\n", encoding="utf-8")
+    repo.git("--git-dir", server, "config", "gitgate.policyFile", str(signed))
     assert judging <= loaded()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -189,9 +190,13 @@ def test_a_default_is_the_declared_one_in_nobodys_name(alone: Seat, clock: Clock
     assert "Ada" not in alone.clone.git("show", "--format=", after.tip)
 
 
-def test_a_default_for_an_approval_only_while_it_is_allowed(alone: Seat, clock: Clock) -> None:
+def test_a_default_for_an_approval_only_while_it_is_allowed(
+    alone: Seat, clock: Clock, tmp_path: Path
+) -> None:
     """Permission is asked of the machine that acts; without it, silence is no consent: stuck."""
-    alone.clone.git("config", "gitgate.approvalDefaults", "true")
+    file = tmp_path / "policy.yml"
+    file.write_text("policy: {defaults: true}\n")
+    alone.clone.git("config", "gitgate.policyFile", str(file))
     question = replace(GO, default=True)
     allowed, denied = (
         gate_of(alone, question, timeout=60, on_timeout="default", session="session-1") for _ in "12"
@@ -200,7 +205,10 @@ def test_a_default_for_an_approval_only_while_it_is_allowed(alone: Seat, clock: 
     after = looked_at(alone, allowed)
     assert after.answer is not None
     assert (after.answer.answer.verdict, after.answer.answer.by) == ("defaulted", "")
-    alone.clone.git("config", "gitgate.approvalDefaults", "false")
+    alone.clone.git("config", "--unset", "gitgate.policyFile")
+    alone.clone.git(
+        "config", "gitgate.approvalDefaults", "true"
+    )  # which earlier versions took for a permission
     stuck = looked_at(alone, denied)
     assert (stuck.state, stuck.answer, stuck.actionable) == ("expired", None, False)
 

@@ -280,17 +280,65 @@ def test_a_question_that_wants_fewer(ann: Seat, ruled: Callable[[str], None]) ->
         approve(ann, gate)
 
 
-def test_whose_agent_asked(ann: Seat, bob: Seat, ruled: Callable[[str], None]) -> None:
-    """By the repository's policy or by the machine's own setting."""
+def test_whose_agent_asked(ann: Seat, bob: Seat, ruled: Callable[[str], None], tmp_path: Path) -> None:
+    """By the repository's policy or by the machine's own."""
     gate = gate_of(ann)
-    ann.clone.git("config", "gitgate.requesterMayAnswer", "false")
-    with pytest.raises(NotAllowed, match="'machine'"):
+    file = tmp_path / "policy.yml"
+    file.write_text("policy: {requester_may_answer: false}\n")
+    ann.clone.git("config", "gitgate.policyFile", str(file))
+    with pytest.raises(NotAllowed, match="'default'"):
         say(ann, gate)
     assert say(ann, gate, who=BOB).gate.state == "answered"
     ruled("policy: {requester_may_answer: false}\n")
-    ann.clone.git("config", "--unset", "gitgate.requesterMayAnswer")
+    ann.clone.git("config", "--unset", "gitgate.policyFile")
     with pytest.raises(NotAllowed, match="'default'"):
         say(ann, gate_of(ann))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("gitgate.requireSigned", "true"),
+        ("gitgate.requireSigned", "yess"),
+        ("gitgate.requesterMayAnswer", "false"),
+        ("gitgate.requesterMayAnswer", ""),
+    ],
+)
+def test_a_condition_that_is_gone_lets_nobody_answer(
+    ann: Seat, bob: Seat, cli: Command, tmp_path: Path, key: str, value: str
+) -> None:
+    """Whoever set it relies on it: no answer is given or acted on here, until the policy says it; one may ask and read."""
+    ann.clone.git("config", "gitgate.agent.scripted.resume", '["true"]')
+    gate, later = ann.ask(), gate_of(ann)
+    ann.answer(gate)
+    ann.clone.git("config", key, value)
+    here = ann.clone.path
+    refused = cli.quick("respond", later.id, "yes", cwd=here, code=4)
+    assert f"{key} is gone, and still set here" in refused.err
+    assert f"git config --unset-all {key}" in refused.err
+    assert f"{key} is gone" in cli.quick("resume", gate.id, cwd=here, code=4).err
+    assert ann.now(gate).state == "answered"
+    cli.quick("ask", "And now?", "-q", cwd=here, code=0)
+    for words in (["list"], ["show", later.id], ["show", gate.id], ["log", gate.id]):
+        cli.quick(*words, cwd=here, code=0)
+    found = {one["name"]: one["words"] for one in cli.quick("doctor", "--json", cwd=here).json["findings"]}
+    assert "gitgate.policyFile" in found[key.lower()]
+    ann.clone.git("config", "--unset-all", key)
+    assert say(ann, later, who=BOB).gate.state == "answered"
+
+
+@pytest.mark.parametrize(("key", "value"), [("requireSigned", "false"), ("requesterMayAnswer", "true")])
+def test_a_setting_that_is_gone_and_asked_for_nothing_is_only_named(ann: Seat, key: str, value: str) -> None:
+    gate = gate_of(ann)
+    ann.clone.git("config", f"gitgate.{key}", value)
+    assert say(ann, gate).gate.state == "answered"
+
+
+def test_a_default_of_a_clone_with_a_condition_that_is_gone_does_not_apply(ann: Seat, clock: Clock) -> None:
+    gate = asked(ann, CHOICE, timeout=60, on_timeout="default").gate
+    ann.clone.git("config", "gitgate.requireSigned", "true")
+    clock.pass_by(61)
+    assert find_gate(ann.desk, gate.id).gate.state == "expired"
 
 
 def test_the_machines_own_policy(ann: Seat, tmp_path: Path) -> None:

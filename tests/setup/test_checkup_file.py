@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gitgate.setup.checkup import Finding, examine
@@ -75,16 +77,18 @@ def test_a_broken_policy_fails_the_command(repo: Clone, cli: Command) -> None:
     cli.quick("ask", "Which?", code=4)
 
 
-def test_what_holds_is_said(ann: Seat, bare: Clone) -> None:
+def test_what_holds_is_said(ann: Seat, bare: Clone, tmp_path: Path) -> None:
     """Where the policy is from, and that there are rules; nothing where there are neither."""
     assert not {"policy", "approvals"} & set(found(ann))
     publish_policy(bare, "policy: {quorum: 2}\napprovals: ['Bash(x)']\n")
     ann.clone.git("fetch", "-q", "origin")
-    ann.clone.git("config", "gitgate.requireSigned", "true")
+    file = tmp_path / "policy.yml"
+    file.write_text("policy: {require_signed: true}\n")
+    ann.clone.git("config", "gitgate.policyFile", str(file))
     said = [one for one in examine(ann.desk) if one.name in ("policy", "approvals")]
     assert {one.state for one in said} == {"good"}
     assert ["origin/HEAD:.gitgate.yml" in one.words for one in said] == [True, False, True]
-    assert "git config" in said[1].words
+    assert str(file) in said[1].words
 
 
 @pytest.mark.parametrize(

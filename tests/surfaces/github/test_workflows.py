@@ -200,12 +200,15 @@ def test_a_file_from_before_merge_queues_hears_them(repo: Clone, cli: Command) -
 
 
 def test_jobs_install_what_was_said(repo: Clone, cli: Command) -> None:
-    """Another requirement and another index, which stay when the files are written again for a newer commit."""
+    """Another requirement and another index, which stay when the files are written again for a newer commit; no setting says them."""
     repo.git("config", "gitgate.workflows", PIN)
+    repo.git("config", "gitgate.package", "git-gate[all]==9")
+    repo.git("config", "gitgate.packageIndex", "https://other.example.org/simple")
     index = "https://packages.example.org/simple"
     cli.quick("init", "--github", "--package", "git-gate[all]==0.1.0", "--package-index", index, code=0)
     repo.git("config", "gitgate.workflows", PIN.replace("a1", "b2"))
-    cli.quick("init", "--github", code=0)
+    said = cli.quick("init", "--github", code=0).err
+    assert "gitgate.packageindex counts no more: `git gate init --github --package-index`" in said
     for name, times in zip(NAMES, (2, 1), strict=True):
         jobs = load(repo.path / ".github/workflows" / name)["jobs"].values()
         given = [(job["with"]["package"], job["with"]["package-index"]) for job in jobs]
