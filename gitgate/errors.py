@@ -10,14 +10,9 @@ import errno
 
 # In a server's refusal of what no later push can mend. Clones look for these words, and put such an event aside.
 FINAL = "as it is it can never be pushed"
-# What systems and git say of a disk without room. A checkout that cannot write a file which it could make names no reason.
-FULL = (
-    "no space left",
-    "disk quota exceeded",
-    "the disk is full",
-    "out of diskspace",
-    "unable to write file",
-)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+# How libgit2's error ends then, which has no number: the system's own words.
+SAID_OF_NO_ROOM = (": No space left on device", ": Disk quota exceeded")
 
 
 class GateError(Exception):
@@ -42,11 +37,17 @@ class GateError(Exception):
 
 
 def tells_of_full_disk(failed: BaseException) -> bool:
-    """Whether it failed because there is no room where it was written; git says that in words only."""
-    if isinstance(failed, OSError) and failed.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    said = f"{failed} {getattr(failed, 'stderr', '')}".lower()
-    return any(words in said for words in FULL) and not isinstance(failed, PushRefused | RemoteUnable)
+    """Whether it failed because there is no room where it was written here, or what it came of did. A remote's disk is another's."""
+    cause: BaseException | None = failed
+    for _ in range(10):
+        if cause is None or isinstance(cause, PushRefused | RemoteUnable):
+            return False
+        if isinstance(cause, DiskFull) or (isinstance(cause, GitFailed) and cause.full):
+            return True
+        if isinstance(cause, OSError) and (cause.errno in NO_ROOM or str(cause).endswith(SAID_OF_NO_ROOM)):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 class Failure(GateError):
@@ -69,15 +70,22 @@ class AmbiguousGate(Failure):
     code = "ambiguous_gate"
 
 
+class DiskFull(Failure):
+    """There is no room where something was to be written here."""
+
+
 class GitFailed(Failure):
-    """A git command failed; its own words are in the message."""
+    """A git command failed; its own words are in the message. `full`: because there is no room."""
 
     code = "git_failed"
 
-    def __init__(self, message: str, *, hint: str = "", status: int = 1, stderr: str = "") -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", status: int = 1, stderr: str = "", full: bool = False
+    ) -> None:
         super().__init__(message, hint=hint)
         self.status = status
         self.stderr = stderr
+        self.full = full
 
 
 class RemoteUnreachable(Failure):

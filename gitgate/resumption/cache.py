@@ -18,7 +18,7 @@ from ..acts import sessions
 from ..context import Desk, open_desk
 from ..context.targets import summaries
 from ..document import dataclass
-from ..errors import Failure, GateError, WorkFailed
+from ..errors import DiskFull, Failure, GateError, WorkFailed
 from ..exchange import Sides, Synced
 from ..exchange.merging import bring_in
 from ..exchange.syncing import bring_home
@@ -199,7 +199,7 @@ def require_room(terms: CacheTerms) -> None:
     """Nothing is begun that could not be written to its end: a claim, its lease, what the agent makes."""
     left = room(terms)
     if left < LEAST_ROOM:
-        raise Failure(
+        raise DiskFull(
             f"the disk is full: {terms.root} has {left >> 20} MiB left, and {LEAST_ROOM >> 20} are needed to begin",
             hint=make_room(terms),
         )

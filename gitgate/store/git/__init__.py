@@ -192,6 +192,13 @@ def verb_of(args: Sequence[str]) -> str:
     return next(word for before, word in zip(("", *args), args, strict=False) if "-c" not in (before, word))
 
 
+# The system's reason ends a line of git's; a checkout that cannot write a file which it could make names none.
+_FULL = (
+    r"(?im)^.*(?:^|: )(?:no space left on device|disk quota exceeded|file too large|out of diskspace)\W*$"
+    r"|^(?:error|fatal): unable to write file .*$"
+)
+
+
 def failure(command: str, result: GitResult) -> GitFailed:
     """In git's own words; that the repository is not ours to write has words that say what to do."""
     import re
@@ -208,13 +215,14 @@ def failure(command: str, result: GitResult) -> GitFailed:
             status=result.code,
             stderr=result.err,
         )
-    full = re.search(r".*(?:No space left on device|Disk quota exceeded|File too large).*", result.err)
+    full = re.search(_FULL, result.err)
     if full:
         return GitFailed(
             f"the disk is full: {re.sub('^(error|fatal): ', '', full[0])}",
             hint="make room in the repository's place, then type the same again",
             status=result.code,
             stderr=result.err,
+            full=True,
         )
     said = result.err or f"exit {result.code}"
     return GitFailed(f"git {command} failed: {said}", status=result.code, stderr=result.err)

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import IO
 
 from ...document import dataclass
-from ...errors import Failure, GitFailed, NoSuchRef, PushRefused, RemoteUnable, RemoteUnreachable
+from ...errors import DiskFull, Failure, GitFailed, NoSuchRef, PushRefused, RemoteUnable, RemoteUnreachable
 from ..git import Repository, look_after, no_git
 from . import Remote
 
@@ -370,7 +370,7 @@ def explain(
     text = "\n".join(said.err)
     here = [line for line in said.err if not re.search(_THERE, line) and re.search(_FULL, line)]
     if here:
-        return Failure(
+        return DiskFull(
             f"the disk is full: {gist(here)}", hint="make room here, then type the same again: df -h"
         )
     for known in CAUSES:
