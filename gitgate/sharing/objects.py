@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from ..errors import GateError
 from ..model import is_id
-from ..store.git.canonical import NotCanonical, parse_commit, parse_history, parse_tree
+from ..store.git.canonical import NotCanonical, parse_history, parse_new_commit, parse_tree
 from ..store.git.objects import COMMIT, TREE
 from ..store.git.refs import EVIDENCE, LEASES, OPEN, SESSIONS, WORK, Update
-from ..store.work import load_aside
+from ..store.work import parse_aside
 
 if TYPE_CHECKING:
     from ..exchange.entering import Push
 
 Read = Callable[[bytes, int], object]
-READERS: dict[str, Read] = {COMMIT: parse_commit, TREE: parse_tree}
+READERS: dict[str, Read] = {COMMIT: parse_new_commit, TREE: parse_tree}
 HISTORY: dict[str, Read] = {COMMIT: parse_history}
 AT_ONCE = 1000
 WITHOUT_FILES = ("--objects", "--filter=blob:none", "--no-object-names")
@@ -57,6 +57,8 @@ def against_work(push: Push, update: Update) -> str:
         read = [push.desk.records.commit(oid) for oid in ours]
     except GateError as wrong:
         return wrong.message
+    if bare := next((oid for oid, commit in zip(ours, read, strict=True) if not commit.has_addresses), ""):
+        return f"commit {bare[:12]} has an author without an address"
     beneath = {parent for commit in read for parent in commit.parents} - set(ours)
     beneath |= set() if ours else {str(update.new)}
     trees = () if update.ref.startswith(EVIDENCE) else listed(push, ours, beneath, *WITHOUT_FILES)
@@ -73,8 +75,9 @@ def commits_of_work(push: Push, update: Update) -> list[str]:
         return [str(update.new)]
     work = push.gate(gate, tip).opened.work
     ours = [oid for oid in dict.fromkeys((work.commit, work.staged)) if oid and oid != work.base]
-    conflict = load_aside(push.desk.repo.git, work.staged).unmerged if work.staged in ours else None
-    return [*ours, conflict] if conflict else ours
+    staged = push.desk.records.commit(work.staged) if work.staged in ours else None
+    conflict = parse_aside(staged.body.decode("utf-8", "surrogateescape")).unmerged if staged else None
+    return [*ours, conflict] if staged and conflict in staged.parents else ours
 
 
 def evidence_of(push: Push, update: Update) -> list[str]:

@@ -30,16 +30,20 @@ OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 HEX = re.compile(rb"[0-9a-f]+")
 # As `git fsck --strict` wants it. A date of twelve digits is thirty thousand years away; longer ones overflow somewhere.
 PERSON = re.compile(rb"[^<>\n\0]* <[^<>\n\0]*> (?:0|[1-9][0-9]{0,11}) [+-][0-9]{4}")
+EARLIER = rb"[^<>\n\0]+ (?:0|[1-9][0-9]{0,11}) [+-][0-9]{4}"
 FIRST = (b"tree ", b"parent ", b"author ", b"committer ")
 # All that git adds to a commit that git gate has it write, in this order and each once: `commit-tree -S` signs, and names another
 # encoding where one is configured. A `mergetag` stands in merges of tags alone, and those are people's.
 KNOWN = (b"encoding", b"gpgsig", b"gpgsig-sha256")
-ENCODING = re.compile(rb"[!-~]+")
+ENCODING = rb"[!-~]+"
+NO_ADDRESS = "nobody@gitgate.invalid"
 LONGEST_NAME = 4095
-# A name as the file systems of macOS and Windows see it: without these characters, and up to a colon or the blanks and dots at its end.
-UNSEEN = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+# macOS does not see these in a name; git takes one that is malformed for the end of it.
+UNSEEN = "[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]"
+NONE = "".join(chr(plane << 16 | low) for plane in range(17) for low in (0xFFFE, 0xFFFF))
+MALFORMED = f"[\udc80-\udcff{NONE}]"
 PARTING = re.compile(rb"[/\\]")
-GIT_FOLDER = frozenset((".git", "git~1"))
+GIT_FOLDER = frozenset((b".git", b"git~1"))
 
 
 class NotCanonical(BrokenRecord):
@@ -79,6 +83,11 @@ class Commit(NamedTuple):
     def encoding(self) -> bytes:
         """The encoding that git reads the message in; empty where none is named, which is UTF-8."""
         return next((line[9:] for line in self.extra if line.startswith(b"encoding ")), b"")
+
+    @property
+    def has_addresses(self) -> bool:
+        """Whether author and committer have one, as git wants it."""
+        return b" <" in self.author and b" <" in self.committer
 
     @property
     def committed_at(self) -> int:
@@ -139,10 +148,13 @@ def check_order(extra: Sequence[bytes]) -> None:
 
 
 def parse_commit(payload: bytes, width: int = 20) -> Commit:
-    """Read a commit that git gate wrote. What `git fsck --strict` calls an error is refused as well."""
+    """Read a commit that git gate wrote. What `git fsck --strict` calls an error is refused as well.
+
+    Of that there is one exception, which `parse_new_commit` does not make: earlier versions wrote a name without an address.
+    """
     found = parse_history(payload, width)
     for role, person in (("author", found.author), ("committer", found.committer)):
-        if not PERSON.fullmatch(person):
+        if not PERSON.fullmatch(person) and not re.fullmatch(EARLIER, person):
             raise NotCanonical(f"has {shown(person)} as its {role}; expected NAME <ADDRESS> SECONDS ZONE")
     if found.extra:
         check_known(found.extra)
@@ -150,6 +162,14 @@ def parse_commit(payload: bytes, width: int = 20) -> Commit:
         raise NotCanonical("has a null byte in its message, where git stops reading")
     if not found.rest:
         raise NotCanonical("ends with its headers, without an empty line")
+    return found
+
+
+def parse_new_commit(payload: bytes, width: int = 20) -> Commit:
+    """Read a commit that somebody brings: one that a clone would take that has git check what it fetches."""
+    found = parse_commit(payload, width)
+    if not found.has_addresses:
+        raise NotCanonical(f"has {shown(found.author)} as its author, without an address")
     return found
 
 
@@ -163,7 +183,7 @@ def check_known(extra: Sequence[bytes]) -> None:
             raise NotCanonical(
                 f"has the header {shown(name)}; expected {', '.join(map(shown, KNOWN))}, each once"
             )
-        if name == KNOWN[0] and not ENCODING.fullmatch(value):
+        if name == KNOWN[0] and not re.fullmatch(ENCODING, value):
             raise NotCanonical(f"names {shown(value)} as its encoding")
     if extra[0].startswith(KNOWN[0]) and extra[1:2] and extra[1].startswith(b" "):
         raise NotCanonical("goes on with its encoding on another line")
@@ -174,11 +194,16 @@ def shown(data: bytes) -> str:
     return repr(data[:60].decode("utf-8", "backslashreplace"))
 
 
+def as_person(who: str) -> str:
+    """`Name <address>` as git takes it. A waiter is an agent, and somebody at a team's pages may be a login: they have no address."""
+    name, _, address = who.partition(" <")
+    name, address = (re.sub(r"[<>\n\0]", "", part) for part in (name, address))
+    return f"{name} <{address or NO_ADDRESS}>"
+
+
 def dump_commit(tree: str, parents: Iterable[str], author: str, at: int, message: str) -> bytes:
     """A raw commit by `author` (`Name <email>`), who is its committer too."""
-    person = f"{author} {at} +0000".encode("utf-8", "replace")
-    if not PERSON.fullmatch(person):
-        raise NotCanonical(f"cannot be written: {shown(person)} is no author")
+    person = f"{as_person(author)} {max(at, 0)} +0000".encode("utf-8", "replace")
     body = message.encode("utf-8", "replace").replace(b"\0", b"?")
     return Commit(tree, tuple(parents), person, person, (), b"\n" + body).dump()
 
@@ -257,9 +282,10 @@ def is_plain(name: bytes) -> bool:
 
 
 def is_git_folder(name: bytes) -> bool:
-    text = UNSEEN.sub("", name.decode("utf-8", "replace")).lower()
-    parts = (part.partition(":")[0].rstrip(" .") for part in text.split("\\"))
-    return any(part in GIT_FOLDER for part in parts)
+    """Whether macOS or Windows would take the name for `.git`, as git itself reckons that."""
+    text = re.split(MALFORMED, name.decode("utf-8", "surrogateescape"), maxsplit=1)[0]
+    parts = (part.partition(b":")[0].rstrip(b" .") for part in name.lower().split(b"\\"))
+    return re.sub(UNSEEN, "", text).lower() == ".git" or any(part in GIT_FOLDER for part in parts)
 
 
 def dump_tree(entries: Iterable[TreeEntry]) -> bytes:

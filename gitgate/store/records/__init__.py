@@ -45,7 +45,7 @@ class Chains:
         self.names: dict[str, list[bytes]] = {"": []}
         """Of the last trees that are folders of events, the names in them, in their order; of no tree there are none."""
         self.sound: set[str] = set()
-        """The objects that were read here, each as git gate writes them."""
+        """The objects that were read here, each as git gate writes it now."""
 
     def load(self, gate: str, tip: str) -> Gate:
         """The gate whose record ends at `tip`."""
@@ -219,7 +219,8 @@ class Chains:
     def commit(self, oid: str) -> raw.Commit:
         """A commit that git gate wrote."""
         found = self.parsed(oid, raw.parse_commit)
-        self.sound.add(oid)
+        if found.has_addresses:
+            self.sound.add(oid)
         return found
 
     def history(self, oid: str) -> raw.Commit:
@@ -518,6 +519,7 @@ class Records(Chains):
         return self.objects.write(TREE, raw.dump_tree(entries))
 
     def write_commit(self, tree: str, parents: Sequence[str], by: Signature, message: str) -> str:
+        by = replace(by, who=raw.as_person(by.who))
         if by.sign:
             return self.sign_commit(tree, parents, by, message)
         return self.objects.write(COMMIT, raw.dump_commit(tree, parents, by.who, by.at, message))
@@ -552,6 +554,6 @@ def check_room(gate: Gate, name: str) -> None:
         )
 
 
-NOBODY = "gitgate <nobody@gitgate.invalid>"
+NOBODY = f"gitgate <{raw.NO_ADDRESS}>"
 # Else git would name the encoding that is configured, and readers take the message for another text.
 IN_UTF8 = ("-c", "i18n.commitEncoding=UTF-8")
