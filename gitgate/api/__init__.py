@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from ..model.gate import Conversation, Value
     from ..model.gate import Gate as Folded
     from ..resumption.run import Resumed
-    from ..setup import Step
     from ..setup.checkup import Finding
+    from ..setup.managed import Step
     from ..sharing.archiving import Archived
     from ..store.work.restore import Worktree
     from .flows import (
@@ -122,7 +122,7 @@ RESULTS = {
     "Ruling": ("audit", "Explained"),
     "RunStuck": ("flows.endings", "RunStuck"),
     "RunWaits": ("flows.endings", "RunWaits"),
-    "Step": ("setup", "Step"),
+    "Step": ("setup.managed", "Step"),
     "ChildStopped": ("flows.endings", "ChildStopped"),
     "StepFailed": ("flows.endings", "StepFailed"),
     "Synced": ("exchange", "Synced"),

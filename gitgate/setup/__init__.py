@@ -6,7 +6,6 @@ Running it is how a person consents: to publishing partial work, and to agents b
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from ..gates import agency
 from ..policy import project
 from ..store.remote import tracking_base
 from ..text import counted
+from .managed import Managed, ManagedSetting, ManagedText, Step, configure, refuse_foreign, text_of, top_of
 
 if TYPE_CHECKING:
     from ..store import Misfit
@@ -31,16 +31,6 @@ if TYPE_CHECKING:
 
 
 HIDING, REPLACE = "receive.hideRefs", "refs/replace"
-
-
-@dataclass(frozen=True)
-class Step:
-    """One thing to set up, and what it `means` for the person. `done`: it is so already."""
-
-    name: str
-    means: str
-    done: bool
-    take: Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -64,7 +54,7 @@ def steps(desk: Desk, wishes: CloneWishes) -> list[Step]:
         raise Usage("--server is for a bare repository, which others push to", hint="git gate init")
     remote = None if wishes.server else remote_of(desk)
     return [
-        setting(desk, "initialised", value=True, words="this clone is set up for gates"),
+        setting(desk, "initialised", value=True, words="this clone is set up for gates").write(),
         *consents(desk, wishes, remote),
         *([refspec(desk, remote)] if remote else []),
         *hooks(desk),
@@ -80,8 +70,8 @@ def consents(desk: Desk, wishes: CloneWishes, remote: str | None) -> list[Step]:
     if wishes.server:
         shared = "gates are shared through this repository itself"
         return [
-            setting(desk, "server", value=True, words=shared),
-            setting(desk, "resumeHere", value=wishes.resume, words=runs if wishes.resume else stays),
+            setting(desk, "server", value=True, words=shared).write(),
+            setting(desk, "resumeHere", value=wishes.resume, words=runs if wishes.resume else stays).write(),
             hiding(desk),
         ]
     goes = (
@@ -90,23 +80,16 @@ def consents(desk: Desk, wishes: CloneWishes, remote: str | None) -> list[Step]:
     )
     kept = "partial work stays in this clone; only questions and answers are pushed"
     return [
-        setting(desk, "publishWork", value=wishes.publish_work, words=goes if wishes.publish_work else kept),
-        setting(desk, "resumeHere", value=wishes.resume, words=runs if wishes.resume else stays),
+        setting(
+            desk, "publishWork", value=wishes.publish_work, words=goes if wishes.publish_work else kept
+        ).write(),
+        setting(desk, "resumeHere", value=wishes.resume, words=runs if wishes.resume else stays).write(),
     ]
 
 
-def setting(desk: Desk, name: str, *, value: bool, words: str) -> Step:
-    key, text = f"gitgate.{name}", "true" if value else "false"
-    return Step(
-        f"config {key} {text}",
-        words,
-        desk.settings.git.get(key.lower()) == text,
-        lambda: put(desk, "--replace-all", key, text),
-    )
-
-
-def put(desk: Desk, *args: str) -> None:
-    desk.repo.git.run("config", "--local", *args)
+def setting(desk: Desk, name: str, *, value: bool = True, words: str = "") -> ManagedSetting:
+    """Return a switch of ours in this repository's configuration."""
+    return ManagedSetting(desk, f"gitgate.{name}", "true" if value else "false", words)
 
 
 def hiding(desk: Desk) -> Step:
@@ -115,7 +98,7 @@ def hiding(desk: Desk) -> Step:
         f"config {HIDING} {REPLACE}",
         f"a push of {REPLACE}/*, which would have git read one object as another, is refused",
         REPLACE in hidden(desk),
-        lambda: put(desk, "--add", HIDING, REPLACE),
+        lambda: configure(desk, "--add", HIDING, REPLACE),
     )
 
 
@@ -138,7 +121,7 @@ def refspec(desk: Desk, remote: str) -> Step:
         f"config {key} {spec}",
         f"git fetch {remote} brings gates along",
         spec in listed,
-        lambda: put(desk, "--add", key, spec),
+        lambda: configure(desk, "--add", key, spec),
     )
 
 
@@ -204,15 +187,7 @@ def removal_steps(desk: Desk) -> list[Step]:
     """Everything that `init` did, undone; gates, sessions and settings of the person's own stay."""
     keys = ("initialised", "publishWork", "resumeHere", "server")
     folder = agency.hooks_folder(desk.repo)
-    found = [
-        Step(
-            f"config gitgate.{key}",
-            "forgotten",
-            f"gitgate.{key.lower()}" not in desk.settings.git,
-            unset(desk, key),
-        )
-        for key in keys
-    ]
+    found = [setting(desk, key).remove() for key in keys]
     for key, spec in refspecs(desk):
         found.append(
             Step(f"config {key}", "git fetch brings no gates any more", False, drop(desk, key, spec))
@@ -235,12 +210,8 @@ def taken_away(folder: Path, name: str) -> Step:
     return Step(f"hook {name}", words, gone, lambda: agency.remove(folder, name))
 
 
-def unset(desk: Desk, key: str) -> Callable[[], None]:
-    return lambda: put(desk, "--unset-all", f"gitgate.{key}")
-
-
 def drop(desk: Desk, key: str, spec: str) -> Callable[[], None]:
-    return lambda: put(desk, "--fixed-value", "--unset-all", key, spec)
+    return lambda: configure(desk, "--fixed-value", "--unset-all", key, spec)
 
 
 def refspecs(desk: Desk) -> list[tuple[str, str]]:
@@ -255,55 +226,6 @@ AGENTS, SCRIPT = "AGENTS.md", "scripts/ask-human.sh"
 BEGIN = "<!-- git gate: begin (kept by `git gate init --agents`) -->"
 END = "<!-- git gate: end -->"
 OURS = "(written by `git gate init --script`)"
-
-
-def top_of(desk: Desk) -> Path:
-    if desk.repo.top is None:
-        raise Usage("this is a bare repository: there is no project to write to", hint="do it in a clone")
-    return desk.repo.top
-
-
-def text_of(place: Path) -> str:
-    try:
-        return place.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as unreadable:
-        raise Failure(
-            f"{place} cannot be read: {unreadable}", hint="mend it, or move it away"
-        ) from unreadable
-
-
-def own_text(top: Path, name: str, mark: str) -> str:
-    """What stands in a file that we wrote, which `mark` tells; empty where there is none. Another's is not written over."""
-    text = text_of(top / name)
-    if text and mark not in text:
-        raise Usage(f"{name} is there, and is not ours", hint="rename it, and run this again")
-    return text
-
-
-def file_step(top: Path, name: str, means: str, here: str, wanted: str) -> Step:
-    return Step(name, means, here == wanted, lambda: put_text(top / name, wanted))
-
-
-def put_text(place: Path, text: str, *, executable: bool = False) -> None:
-    """All of it or nothing; a link is followed to the file that it stands for."""
-    place = place.resolve()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    new = place.with_name(f".{place.name}.{os.getpid()}.new")
-    new.write_text(text, encoding="utf-8", newline="\n")
-    mode = place.stat().st_mode & 0o777 if place.exists() else 0o644
-    new.chmod(mode | 0o111 if executable else mode)
-    new.replace(place)
-
-
-def take_away(place: Path, stop: Path) -> None:
-    """The file, and the folders that it leaves empty."""
-    place.unlink(missing_ok=True)
-    for folder in place.parents:
-        if folder == stop or not folder.is_relative_to(stop) or any(folder.iterdir()):
-            return
-        folder.rmdir()
 
 
 # A section between marks
@@ -326,48 +248,41 @@ def with_section(text: str, section: str) -> str:
     return f"{before}{BEGIN}\n{section.strip()}\n{END}{after}"
 
 
-def agents_steps(desk: Desk) -> list[Step]:
-    place = top_of(desk) / AGENTS
-    text = text_of(place)
-    new = with_section(text, text_of(TEXTS / AGENTS))
-    words = "agents without a plugin are told when to ask a person, and how"
-    return [Step(f"section in {AGENTS}", words, new == text, lambda: put_text(place, new))]
-
-
-def agents_removal(desk: Desk) -> list[Step]:
-    if desk.repo.top is None:
-        return []
-    place = desk.repo.top / AGENTS
-    text = text_of(place)
-    new = with_section(text, "") if BEGIN in text else text
-
-    def take() -> None:
-        if new:
-            put_text(place, new)
-        else:
-            place.unlink()
-
-    return [Step(f"section in {AGENTS}", "taken away; the rest stays", BEGIN not in text, take)]
+def agents_part(desk: Desk) -> list[Managed]:
+    """Return the guidance for agents without a plugin."""
+    return [
+        ManagedText(
+            top_of(desk),
+            AGENTS,
+            "agents without a plugin are told when to ask a person, and how",
+            add=lambda text: with_section(text, text_of(TEXTS / AGENTS)),
+            drop=lambda text: with_section(text, "") if BEGIN in text else text,
+            part="section",
+            removed="taken away; the rest stays",
+        )
+    ]
 
 
 # A script of its own
 
 
-def script_steps(desk: Desk) -> list[Step]:
-    top = top_of(desk)
-    place = top / SCRIPT
-    text, new = own_text(top, SCRIPT, OURS), text_of(TEXTS / Path(SCRIPT).name)
-    current = text == new and os.access(place, os.X_OK)
-    words = "./scripts/ask-human.sh QUESTION [text|yesno|select] [A,B,C] asks a person, waits and prints the answer"
-    return [Step(SCRIPT, words, current, lambda: put_text(place, new, executable=True))]
+def script_part(desk: Desk) -> list[Managed]:
+    """Return the script by which any program asks."""
 
+    def add(text: str) -> str:
+        refuse_foreign(SCRIPT, text, OURS)
+        return text_of(TEXTS / Path(SCRIPT).name)
 
-def script_removal(desk: Desk) -> list[Step]:
-    if desk.repo.top is None:
-        return []
-    top = desk.repo.top
-    ours = OURS in text_of(top / SCRIPT)
-    return [Step(SCRIPT, "taken away", not ours, lambda: take_away(top / SCRIPT, top))]
+    return [
+        ManagedText(
+            top_of(desk),
+            SCRIPT,
+            "./scripts/ask-human.sh QUESTION [text|yesno|select] [A,B,C] asks a person, waits and prints the answer",
+            add,
+            drop=lambda text: "" if OURS in text else text,
+            executable=True,
+        )
+    ]
 
 
 # Claude Code's part of a project: hooks in its settings, the shim that they call, and the skill. They
@@ -388,24 +303,33 @@ MARK = "gitgate-hook"
 PROGRAM = "gitgate.program"
 
 
-def claude_steps(desk: Desk) -> list[Step]:
-    top = top_of(desk)
-    here = load_json(top / SETTINGS)
-    wanted = with_hooks(here, hook_settings(f'sh "$CLAUDE_PROJECT_DIR"/{PLACED}'))
-    plugin = plugin_folder()
+def claude_part(desk: Desk) -> list[Managed]:
+    """Return Claude Code's part: the place of git gate, the shim that hooks call, the hooks, and the skill."""
+    top, plugin = top_of(desk), plugin_folder()
     return [
-        program(desk),
+        # A hook looks there when it does not find git gate on PATH.
+        ManagedSetting(
+            desk,
+            PROGRAM,
+            str(Path(sys.executable).parent / "git-gate"),
+            "where hooks find git gate when it is not on PATH",
+        ),
         copied(
             top,
             PLACED,
             plugin / SHIM,
             "the hooks call it; without git gate it denies questions instead of passing them",
         ),
-        Step(
-            f"hooks in {SETTINGS}",
+        ManagedText(
+            top,
+            SETTINGS,
             "Claude Code's questions, and calls that .gitgate.yml names, become gates (commit it with the two others)",
-            here == wanted,
-            lambda: save(top / SETTINGS, wanted),
+            add=lambda text: settings_text(
+                text, top / SETTINGS, hook_settings(f'sh "$CLAUDE_PROJECT_DIR"/{PLACED}')
+            ),
+            drop=lambda text: settings_text(text, top / SETTINGS, {}),
+            part="hooks",
+            removed="taken away; other settings stay",
         ),
         copied(
             top,
@@ -416,57 +340,35 @@ def claude_steps(desk: Desk) -> list[Step]:
     ]
 
 
-def claude_removal(desk: Desk) -> list[Step]:
-    if desk.repo.top is None:
-        return []
-    top = desk.repo.top
-    here = load_json(top / SETTINGS)
-    without = with_hooks(here, {})
+def copied(top: Path, name: str, source: Path, means: str) -> ManagedText:
+    """Return a file that is written as the plugin has it."""
 
-    def take() -> None:
-        if without:
-            save(top / SETTINGS, without)
-        else:
-            take_away(top / SETTINGS, top)
+    def add(_: str) -> str:
+        text = text_of(source)
+        if not text:
+            raise Failure("the plugin is not part of this installation", hint=agency.REINSTALL)
+        return text
 
-    gone = [Step(name, "taken away", not (top / name).exists(), away(top, name)) for name in (PLACED, SKILL)]
-    known = PROGRAM in desk.settings.git
-    forget = Step(
-        f"config {PROGRAM}", "forgotten", not known, lambda: configure(desk, "--unset-all", PROGRAM)
-    )
-    return [
-        Step(f"hooks in {SETTINGS}", "taken away; other settings stay", here == without, take),
-        *gone,
-        forget,
-    ]
+    return ManagedText(top, name, means, add, drop=lambda _: "", executable=name == PLACED)
 
 
-def away(top: Path, name: str) -> Callable[[], None]:
-    return lambda: take_away(top / name, top)
+def settings_text(text: str, place: Path, ours: dict[str, object]) -> str:
+    """Return the text of Claude Code's settings with these hooks of ours alone; as it was, where it has them already."""
+    here = parse_settings(text, place)
+    wanted = with_hooks(here, ours)
+    if here == wanted:
+        return text
+    return dump_settings(wanted) if wanted else ""
 
 
-def program(desk: Desk) -> Step:
-    """Where git-gate is, for a hook that does not find it on PATH."""
-    place = str(Path(sys.executable).parent / "git-gate")
-    said = desk.settings.git.get(PROGRAM)
-    return Step(
-        f"config {PROGRAM} {place}",
-        "where hooks find git gate when it is not on PATH",
-        said == place,
-        lambda: configure(desk, "--replace-all", PROGRAM, place),
-    )
+def dump_settings(value: dict[str, Any]) -> str:
+    """Return settings as their file's text."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def configure(desk: Desk, *args: str) -> None:
-    desk.repo.git.run("config", "--local", *args)
-
-
-def copied(top: Path, name: str, source: Path, words: str) -> Step:
-    text = text_of(source)
-    if not text:
-        raise Failure("the plugin is not part of this installation", hint=agency.REINSTALL)
-    current = text_of(top / name) == text
-    return Step(name, words, current, lambda: put_text(top / name, text, executable=name == PLACED))
+def read_settings(place: Path) -> dict[str, Any]:
+    """Return what Claude Code's settings in this file say; nothing where there is none."""
+    return parse_settings(text_of(place), place)
 
 
 def settings_with_mark(top: Path) -> bool:
@@ -474,8 +376,8 @@ def settings_with_mark(top: Path) -> bool:
     return MARK in text_of(top / SETTINGS)
 
 
-def load_json(place: Path) -> dict[str, Any]:
-    text = text_of(place)
+def parse_settings(text: str, place: Path) -> dict[str, Any]:
+    """Return what Claude Code's settings say; `place` is named where they cannot be read."""
     try:
         found = json.loads(text) if text.strip() else {}
     except ValueError as wrong:
@@ -485,10 +387,6 @@ def load_json(place: Path) -> dict[str, Any]:
             f"{place} is not in the form of Claude Code's settings", hint="mend it, and run this again"
         )
     return found
-
-
-def save(place: Path, value: dict[str, Any]) -> None:
-    put_text(place, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def with_hooks(here: dict[str, Any], ours: dict[str, object]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from ..store.git.objects import read_protected
 from ..store.git.programs import our_command
 from ..store.work import printable
 from ..text import counted, one_line
-from . import REPLACE, hidden, parts, spec_of, top_of, wrong_modes
+from . import REPLACE, hidden, parts, spec_of, wrong_modes
 from .demo import (
     AGENT_TIMEOUT,
     PASSED_ON,
@@ -50,6 +50,7 @@ from .demo import (
     text_of,
 )
 from .equipping import able_to_ask
+from .managed import put_text, top_of
 
 if TYPE_CHECKING:
     from ..agents.agent import Finished
@@ -498,7 +499,7 @@ def rehearse(desk: Desk) -> Iterator[Finding]:
 
 
 def set_up(desk: Desk) -> Iterator[Finding]:
-    for step in setup.claude_steps(desk):
+    for step in (part.write() for part in setup.claude_part(desk)):
         if step.done:
             yield Finding(step.name, GOOD, step.means)
         else:
@@ -557,12 +558,13 @@ class RehearsalStage:
 
     def copy_project(self) -> None:
         """Our hooks as `init --claude` writes them, and the project's own rules on tools."""
-        for step in setup.claude_steps(self.open())[1:]:
-            step.take()
-        own = setup.load_json(top_of(self.desk) / setup.SETTINGS)
+        for part in setup.claude_part(self.open())[1:]:
+            part.write().take()
+        own = setup.read_settings(top_of(self.desk) / setup.SETTINGS)
         if isinstance(own.get("permissions"), dict):
             place = self.place / setup.SETTINGS
-            setup.save(place, {**setup.load_json(place), "permissions": own["permissions"]})
+            given = {**setup.read_settings(place), "permissions": own["permissions"]}
+            put_text(place, setup.dump_settings(given))
 
     def open(self) -> Desk:
         return open_desk(self.place, self.env)
@@ -623,7 +625,7 @@ class RehearsalStage:
 def denied(desk: Desk) -> str:
     """Rules of the project that forbid what we need; empty when there are none."""
     try:
-        own = setup.load_json(top_of(desk) / setup.SETTINGS).get("permissions")
+        own = setup.read_settings(top_of(desk) / setup.SETTINGS).get("permissions")
     except GateError:
         return ""
     rules = own.get("deny", []) if isinstance(own, Mapping) else []

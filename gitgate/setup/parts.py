@@ -25,7 +25,8 @@ from ..store.git import Git
 from ..store.git.refs import TRACKING
 from ..store.work.restore import list_worktrees, without_place
 from ..text import counted
-from . import CloneWishes, Step, put_text, steps, take_away, text_of, top_of
+from . import CloneWishes, steps
+from .managed import Managed, ManagedText, Step, top_of
 
 # The manual page, which git opens for `git gate --help`: whether `man` finds it, and a link to it where
 # it does not.
@@ -207,37 +208,22 @@ CLIENTS: tuple[McpClient, ...] = (
 NAMES = tuple(client.name for client in CLIENTS)
 
 
-def mcp_steps(desk: Desk, names: Sequence[str]) -> list[Step]:
-    return [registered(desk, client) for client in CLIENTS if client.name in names]
+def mcp_part(desk: Desk, names: Sequence[str] = NAMES) -> list[Managed]:
+    """Return our server in the files of these clients."""
+    return [registration(desk, client) for client in CLIENTS if client.name in names]
 
 
-def mcp_removal(desk: Desk, names: Sequence[str] = NAMES) -> list[Step]:
-    if desk.repo.top is None:
-        return []
-    return [taken_out(desk, client) for client in CLIENTS if client.name in names]
-
-
-def registered(desk: Desk, client: McpClient) -> Step:
-    place = top_of(desk) / client.file
-    text = text_of(place)
-    wanted = with_server(text, client)
-    means = f"{client.program} has git gate's tools: {client.then} (commit it)"
-    return Step(f"{SERVER} in {client.file}", means, text == wanted, lambda: put_text(place, wanted))
-
-
-def taken_out(desk: Desk, client: McpClient) -> Step:
-    top = top_of(desk)
-    place = top / client.file
-    text = text_of(place)
-    without = without_server(text, client) if text else text
-
-    def take() -> None:
-        if without.strip():
-            put_text(place, without)
-        else:
-            take_away(place, top)
-
-    return Step(f"{SERVER} in {client.file}", "taken away; other servers stay", text == without, take)
+def registration(desk: Desk, client: McpClient) -> ManagedText:
+    """Return our server in one client's file."""
+    return ManagedText(
+        top_of(desk),
+        client.file,
+        f"{client.program} has git gate's tools: {client.then} (commit it)",
+        add=lambda text: with_server(text, client),
+        drop=lambda text: without_server(text, client) if text else text,
+        part=SERVER,
+        removed="taken away; other servers stay",
+    )
 
 
 def with_server(text: str, client: McpClient) -> str:
@@ -306,7 +292,7 @@ def with_table(text: str, client: McpClient) -> str:
 # What `git gate init` does besides the clone itself, and what `--remove --purge` takes away. A new part
 # is one line.
 #
-# For the part `x` its module has `x_steps(desk)` and `x_removal(desk)`, each a list of `setup.Step`.
+# For the part `x` its module has `x_part(desk)`: a list of what is managed.
 
 
 class Part(NamedTuple):
@@ -349,8 +335,10 @@ def wanted(desk: Desk, chosen: InitChoice) -> list[Step]:
         permitted(desk, "resumehere", chosen.resume),
     )
     found = [*steps(desk, wishes), *link_steps(desk)]
-    found += [step for part in chosen.parts for step in steps_of(part, desk)]
-    return [*found, *(mcp_steps(desk, chosen.clients) if chosen.clients else ())]
+    managed = [one for part in chosen.parts for one in managed_by(part, desk)]
+    if chosen.clients:
+        managed += mcp_part(desk, chosen.clients)
+    return [*found, *(one.write() for one in managed)]
 
 
 def permitted(desk: Desk, setting: str, said: bool | None) -> bool:
@@ -365,22 +353,21 @@ def planned_removal(
     from .. import setup
 
     named = parts or clients
-    found = [step for part in (parts if named else PARTS) for step in removal_of(part, desk)]
-    found += mcp_removal(desk, clients) if named else mcp_removal(desk)
+    managed: list[Managed] = []
+    if desk.repo.top is not None:  # a bare repository has no project
+        managed += [one for part in (parts if named else PARTS) for one in managed_by(part, desk)]
+        managed += mcp_part(desk, clients if named else NAMES)
+    found = [one.remove() for one in managed]
     if named:
         return found
     kept = [*link_removal(desk), *purge_steps(desk)] if purge else []
     return [*found, *setup.removal_steps(desk), *kept]
 
 
-def steps_of(part: Part, desk: Desk) -> list[Step]:
-    steps: list[Step] = getattr(import_module(part.module), f"{part.flag}_steps")(desk)
-    return steps
-
-
-def removal_of(part: Part, desk: Desk) -> list[Step]:
-    steps: list[Step] = getattr(import_module(part.module), f"{part.flag}_removal")(desk)
-    return steps
+def managed_by(part: Part, desk: Desk) -> list[Managed]:
+    """Return what a part manages, from the module that knows it."""
+    found: list[Managed] = getattr(import_module(part.module), f"{part.flag}_part")(desk)
+    return found
 
 
 def take_steps(found: Sequence[Step]) -> list[Step]:

@@ -7,7 +7,6 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ from ..context.targets import GITHUB, address_of, is_github, read_address, serve
 from ..errors import Failure, Usage
 from ..store.git import Git
 from ..version import REPOSITORY
-from . import TEXTS, Step, file_step, own_text, put_text, take_away, text_of, top_of
+from . import TEXTS
+from .managed import Managed, ManagedText, refuse_foreign, text_of, top_of
 
 # `git gate init --github`: small workflows in a person's repository, which call this project's own by
 # commit; and `--flows`: an example of a flow, with a workflow that runs it.
@@ -148,15 +148,26 @@ MEANS = {
 }
 
 
-def github_steps(desk: Desk) -> list[Step]:
-    top = top_of(desk)
-    source = source_of(desk)
-    found = []
-    for name in NAMES:
-        here = own_text(top, f"{FOLDER}/{name}", OURS)
-        wanted = packaged(desk, pin_workflow(here or text_of(TEXTS / "workflows" / name), source))
-        found.append(file_step(top, f"{FOLDER}/{name}", MEANS[name], here, wanted))
-    return found
+def github_part(desk: Desk) -> list[Managed]:
+    """Return the workflows by which pull requests ask and answer."""
+    return [workflow(desk, name, MEANS[name], OURS) for name in NAMES]
+
+
+def workflow(desk: Desk, name: str, means: str, mark: str, *, optional: bool = False) -> ManagedText:
+    """Return one workflow of ours, which `mark` tells from somebody else's file."""
+
+    def add(text: str) -> str:
+        refuse_foreign(f"{FOLDER}/{name}", text, mark)
+        return packaged(desk, pin_workflow(text or text_of(TEXTS / "workflows" / name), source_of(desk)))
+
+    return ManagedText(
+        top_of(desk),
+        f"{FOLDER}/{name}",
+        means,
+        add,
+        drop=lambda text: "" if mark in text else text,
+        optional=optional,
+    )
 
 
 def pin_workflow(text: str, source: Source) -> str:
@@ -202,19 +213,6 @@ def packaged(desk: Desk, text: str) -> str:
     return text
 
 
-def github_removal(desk: Desk) -> list[Step]:
-    if desk.repo.top is None:
-        return []
-    top = desk.repo.top
-    return [removal_step(top, name) for name in NAMES]
-
-
-def removal_step(top: Path, name: str) -> Step:
-    place = top / FOLDER / name
-    ours = OURS in text_of(place)
-    return Step(f"{FOLDER}/{name}", "taken away", not ours, lambda: take_away(place, top))
-
-
 # an example of a flow
 
 FLOW = "gitgate-flow.yml"
@@ -228,38 +226,22 @@ EXAMPLE_MEANS = "yours from now on; what is there already stays as it is"
 FLOW_MEANS = "runs the flow on a pull request that gets the label gitgate-flow (commit all of it to the default branch)"
 
 
-def flows_steps(desk: Desk) -> list[Step]:
-    """The example is written once: it is there to be changed."""
-    top = top_of(desk)
-    found = [
-        example_step(top / name, name, text_of(TEXTS / "flows" / text)) for name, text in EXAMPLES.items()
-    ]
-    name = f"{FOLDER}/{FLOW}"
-    here = own_text(top, name, FLOW_OURS)
-    try:
-        source = source_of(desk)
-    except Failure as unknown:
-        words = f"not written: {unknown.message}; {unknown.hint}"
-        return [*found, Step(name, words, True, lambda: None)]
-    wanted = packaged(desk, pin_workflow(here or text_of(TEXTS / "workflows" / FLOW), source))
-    return [*found, file_step(top, name, FLOW_MEANS, here, wanted)]
+def flows_part(desk: Desk) -> list[Managed]:
+    """Return the example of a flow, which is written once, to be changed, and the workflow that runs it."""
+    found: list[Managed] = [example(desk, name, text) for name, text in EXAMPLES.items()]
+    return [*found, workflow(desk, FLOW, FLOW_MEANS, FLOW_OURS, optional=True)]
 
 
-def example_step(place: Path, name: str, text: str) -> Step:
-    return Step(name, EXAMPLE_MEANS, place.exists(), lambda: put_text(place, text))
-
-
-def flows_removal(desk: Desk) -> list[Step]:
-    """What nobody has changed since it was written goes, and the workflow."""
-    top = desk.repo.top
-    if top is None:
-        return []
-    ours = {name: text_of(top / name) == text_of(TEXTS / "flows" / text) for name, text in EXAMPLES.items()}
-    ours[f"{FOLDER}/{FLOW}"] = FLOW_OURS in text_of(top / FOLDER / FLOW)
-    return [
-        Step(name, "taken away", not is_ours, partial(take_away, top / name, top))
-        for name, is_ours in ours.items()
-    ]
+def example(desk: Desk, name: str, source: str) -> ManagedText:
+    """Return a file that is a person's own once it is written: one that was changed stays."""
+    text = text_of(TEXTS / "flows" / source)
+    return ManagedText(
+        top_of(desk),
+        name,
+        EXAMPLE_MEANS,
+        add=lambda here: here or text,
+        drop=lambda here: "" if here == text else here,
+    )
 
 
 def offered(desk: Desk) -> str:
@@ -321,36 +303,37 @@ PIPELINE_MEANS = {
 }
 
 
-def gitlab_steps(desk: Desk) -> list[Step]:
-    """The project's own `.gitlab-ci.yml` stays as it is; whoever has one includes ours in it."""
-    top = top_of(desk)
-    here, there = own_text(top, OURS_IN, WRITTEN), text_of(top / ROOT)
-    wanted = pin_pipeline(
-        here or text_of(TEXTS / "gitlab" / "gitgate.yml"), pipeline_source(desk), server_here(desk)
+def gitlab_part(desk: Desk) -> list[Managed]:
+    """Return the pipeline's jobs; and the project's `.gitlab-ci.yml`, which stays as it is where there is one."""
+
+    def add(text: str) -> str:
+        refuse_foreign(OURS_IN, text, WRITTEN)
+        text = text or text_of(TEXTS / "gitlab" / "gitgate.yml")
+        return pin_pipeline(text, pipeline_source(desk), server_here(desk))
+
+    jobs = ManagedText(
+        top_of(desk),
+        OURS_IN,
+        PIPELINE_MEANS[OURS_IN],
+        add,
+        drop=lambda text: "" if WRITTEN in text else text,
     )
-    found = [file_step(top, OURS_IN, PIPELINE_MEANS[OURS_IN], here, wanted)]
+    there, ours = text_of(top_of(desk) / ROOT), text_of(TEXTS / "gitlab" / "root.yml")
+    means = PIPELINE_MEANS[ROOT]
     if there and WRITTEN not in there:
-        said = (
+        means = (
             "includes ours already"
             if OURS_IN in there
             else "is yours: add the inputs and the include of docs/gitlab.md"
         )
-        return [*found, Step(ROOT, said, True, lambda: None)]
-    text = there or text_of(TEXTS / "gitlab" / "root.yml")
-    return [*found, Step(ROOT, PIPELINE_MEANS[ROOT], bool(there), lambda: put_text(top / ROOT, text))]
-
-
-def gitlab_removal(desk: Desk) -> list[Step]:
-    if desk.repo.top is None:
-        return []
-    top, ours = desk.repo.top, text_of(TEXTS / "gitlab" / "root.yml")
-    left = {OURS_IN: WRITTEN in text_of(top / OURS_IN), ROOT: text_of(top / ROOT) == ours}
-    return [file_removal(desk, name, is_ours=is_ours) for name, is_ours in left.items()]
-
-
-def file_removal(desk: Desk, name: str, *, is_ours: bool) -> Step:
-    top = top_of(desk)
-    return Step(name, "taken away", not is_ours, lambda: take_away(top / name, top))
+    root = ManagedText(
+        top_of(desk),
+        ROOT,
+        means,
+        add=lambda text: text or ours,
+        drop=lambda text: "" if text == ours else text,
+    )
+    return [jobs, root]
 
 
 def server_here(desk: Desk) -> str:

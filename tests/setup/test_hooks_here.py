@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gitgate.context import Desk, open_desk
-from gitgate.setup import claude_steps
+from gitgate.setup import claude_part
 from gitgate.setup.checkup import Finding
 from gitgate.setup.hooks_here import examine_hooks
 from gitgate.setup.parts import take_steps
@@ -51,7 +51,7 @@ def test_nothing_is_said_where_nobody_uses_it(desk: Desk) -> None:
 
 def test_a_projects_hooks_hold_at_the_top_alone(desk: Desk) -> None:
     """In a folder below it is said that nothing waits, where the hooks stand, and what mends it."""
-    take_steps(claude_steps(desk))
+    take_steps([part.write() for part in claude_part(desk)])
     top, below = said(desk), said(desk, "pkg")
     assert top is not None
     assert below is not None
@@ -63,7 +63,7 @@ def test_a_projects_hooks_hold_at_the_top_alone(desk: Desk) -> None:
 
 def test_a_plugin_holds_in_every_folder(desk: Desk, user: Path) -> None:
     """One that is switched off holds nowhere."""
-    take_steps(claude_steps(desk))
+    take_steps([part.write() for part in claude_part(desk)])
     for on, state in ((True, "good"), (False, "missing")):
         user.write_text(json.dumps({"enabledPlugins": {"gitgate@gitgate": on, "other@place": True}}))
         found = said(desk, "pkg")
@@ -73,7 +73,7 @@ def test_a_plugin_holds_in_every_folder(desk: Desk, user: Path) -> None:
 
 def test_hooks_in_ones_own_settings_hold_in_every_folder(desk: Desk, user: Path) -> None:
     """As they may be put there by hand."""
-    take_steps(claude_steps(desk))
+    take_steps([part.write() for part in claude_part(desk)])
     user.write_text((desk.repo.place / ".claude/settings.json").read_text())
     found = said(desk, "pkg")
     assert found is not None
@@ -84,7 +84,7 @@ def test_hooks_that_are_switched_off_are_wrong_where_calls_need_approval(
     desk: Desk, repo: Clone, user: Path
 ) -> None:
     """Elsewhere it is a choice."""
-    take_steps(claude_steps(desk))
+    take_steps([part.write() for part in claude_part(desk)])
     user.write_text(json.dumps({"disableAllHooks": True, "enabledPlugins": {"gitgate@gitgate": True}}))
     found = said(desk)
     assert found is not None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.context import earlier_presences, is_agent, machine, presence_file
+from gitgate.context import Desk, earlier_presences, is_agent, machine, presence_file
 from gitgate.context.machine import slot
 from gitgate.errors import Conflict, Failure, Usage
 from gitgate.gates import agency
@@ -27,6 +27,7 @@ from gitgate.gates.agency import (
 )
 from gitgate.gates.recording import reload
 from gitgate.setup import workflows
+from gitgate.setup.managed import Step
 from support.resuming import Seat
 from support.testbed.command import COMMAND
 from support.testbed.repositories import Clone
@@ -105,16 +106,21 @@ def test_an_installation_that_lost_its_shims(tmp_path: Path, monkeypatch: pytest
 # workflows
 
 
+def github_steps(desk: Desk) -> list[Step]:
+    """The steps that write GitHub's workflows."""
+    return [part.write() for part in workflows.github_part(desk)]
+
+
 def test_workflows_are_pinned_to_a_commit(installed: Callable[[str], None], alone: Seat) -> None:
     """A branch or a tag can be moved; where nothing says which commit, that is asked for."""
     installed("{}")
     alone.clone.git("config", "gitgate.workflows", "team/git-gate@v1")
     with pytest.raises(Usage, match="40 characters") as refused:
-        workflows.github_steps(alone.desk)
+        github_steps(alone.desk)
     assert "can be moved" in refused.value.hint
     alone.clone.git("config", "--unset", "gitgate.workflows")
     with pytest.raises(Failure, match="no commit to pin") as unknown:
-        workflows.github_steps(alone.desk)
+        github_steps(alone.desk)
     assert "git config gitgate.workflows" in unknown.value.hint
 
 
@@ -139,7 +145,7 @@ def test_workflows_come_from_where_git_gate_came_from(installed: Callable[[str],
     """As pip noted it, repository and commit, in every file that is written."""
     commit = "b2" * 20
     installed(json.dumps({"url": HOSTED, "vcs_info": {"vcs": "git", "commit_id": commit}}))
-    steps = workflows.github_steps(alone.desk)
+    steps = github_steps(alone.desk)
     assert [step.done for step in steps] == [False, False]
     for step in steps:
         step.take()
@@ -147,7 +153,7 @@ def test_workflows_come_from_where_git_gate_came_from(installed: Callable[[str],
         text = (alone.clone.path / ".github/workflows" / name).read_text()
         assert "uses: team/git-gate/.github/workflows/" in text
         assert f"@{commit}" in text
-    assert all(step.done for step in workflows.github_steps(alone.desk))
+    assert all(step.done for step in github_steps(alone.desk))
 
 
 @pytest.mark.parametrize(

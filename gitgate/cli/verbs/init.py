@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from ...policy import Book, RuleTerms
     from ...questions.call_rules import CallRule
     from ...questions.calls import CallRuling
-    from ...setup import Step
     from ...setup.demo import DemoStep
+    from ...setup.managed import Step
 
 
 def part_options(command: Callable[..., object]) -> Callable[..., object]:

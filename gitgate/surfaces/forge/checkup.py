@@ -17,10 +17,10 @@ from ...context.targets import remote_of
 from ...document import codec
 from ...errors import GateError
 from ...policy import project, protected_refs
-from ...setup import text_of
 from ...setup import workflows as github
 from ...setup import workflows as gitlab
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding
+from ...setup.managed import text_of
 from ...store.git.objects import protected_tip, read_protected
 from .hosts import has_pipeline
 from .hosts.connect import (
