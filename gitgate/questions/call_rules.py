@@ -67,17 +67,27 @@ def parse_rules(root: Field, source: RuleSource = RuleSource()) -> tuple[CallRul
 
 def refuse_misnamed(root: Field) -> None:
     """Fail at a field that somebody may have meant for the rules: a near miss of its name, or rules below another field."""
-    for name, field in root.mapping().items():
-        if name != SECTION and is_near(name):
+    others = {name: field for name, field in root.mapping().items() if name != SECTION}
+    below = [
+        (name, field)
+        for other in others.values()
+        if isinstance(other.value, dict)
+        for name, field in other.value.items()
+        if isinstance(field.value, list)
+    ]
+    if len(others) + len(below) > MOST_FIELDS:
+        root.fail(f"expected at most {MOST_FIELDS:,} fields and lists below them; found more")
+    for name, field in others.items():
+        if is_near(name):
             field.fail(f"nobody reads a field of that name; call it {SECTION}")
-        below = field.value.items() if name != SECTION and isinstance(field.value, dict) else ()
-        for inner, item in below:
-            if is_near(inner) and isinstance(item.value, list):
-                item.fail(
-                    f"rules are not read here; {SECTION} stands at the top of the file, without a space before it"
-                )
+    for name, field in below:
+        if is_near(name):
+            field.fail(
+                f"rules are not read here; {SECTION} stands at the top of the file, without a space before it"
+            )
 
 
+MOST_FIELDS = 1000
 MOST_NAME = 100
 MOST_SLIPS = 3  # as many as lead from `approve` to `approvals`
 

@@ -151,6 +151,7 @@ def test_tools_are_compared_without_case(shared: Agent, rule: str, tool: str, gi
         TERRAFORM.encode("utf-16-be"),
         TERRAFORM.encode() + b"# \xe9\n",
         TERRAFORM + "#" * (1 << 20),
+        TERRAFORM + "".join(f"a{number}: 1\n" for number in range(1001)),
     ],
 )  # fmt: skip
 def test_a_file_that_counts_and_cannot_be_read_holds_every_call(shared: Agent, text: str | bytes) -> None:

@@ -447,7 +447,15 @@ def fate_words(ruling: CallRuling) -> str:
     if rule is None:
         return f"would {'run' if ruling.fate is Fate.RUNS else 'be denied'}, because {ruling.why}"
     at = f", line {rule.line}" if rule.line else ""
-    return f"would wait, by rule {rule.text} ({rule.source.words}{at}). {ruling.why}"
+    named = f"would wait, by rule {rule.text} ({rule.source.words}{at})"
+    if ruling.fate is Fate.HELD:
+        return f"{named}. {ruling.why}"
+    why = f": {rule.why}" if rule.why else ""
+    return (
+        named
+        + why
+        + ("" if rule.source.counts else ". It does not count yet, and holds the call all the same")
+    )
 
 
 def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str | None) -> int:
