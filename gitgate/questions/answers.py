@@ -132,7 +132,8 @@ def read_free(question: Question, given: object) -> Value:
         if not question.other:
             raise
         own = quoted_whole(f"{question.key}=other:{given}")  # --other answers a gate with one question alone
-        raise BadAnswer(wrong.message, hint=f"to answer it in your own words: -a {own}") from None
+        hint = f"to answer it in your own words: -a {own}"
+        raise BadAnswer(wrong.words, hint=hint, about=wrong.about, tells=wrong.tells) from None
 
 
 def printed(questions: Sequence[Question], answer: Answer) -> str:
