@@ -5,7 +5,7 @@ nothing, writes nothing; one line a problem.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -174,6 +174,27 @@ def check_delivered(desk: Desk, done: Verified, gate: Gate, around: Around) -> N
         done.note(gate.id, gate.tip, "branch", words)
 
 
+def check_unread(desk: Desk, done: Verified, gates: Collection[str]) -> None:
+    """The gates that the remote has open and that are not here: a sync leaves there what it cannot read."""
+    if not gates:
+        return
+    around = look_around(desk)
+    for gate in sorted(set(gates) & set(around.theirs)):
+        try:
+            desk.records.load(gate, around.theirs[gate])
+        except GateError as broken:
+            done.gates += 1
+            words = f"{around.remote} has it, and it is not here since it cannot be read: {broken.message}"
+            done.wrong(gate, around.theirs[gate], "shared", words)
+        else:
+            done.note(
+                gate,
+                around.theirs[gate],
+                "shared",
+                f"{around.remote} has it, and it is not here: git gate sync",
+            )
+
+
 def stays_behind(desk: Desk, gate: Gate, tip: str | None, made: str) -> bool:
     from ..store.work.commits import is_ancestor
 
@@ -217,7 +238,8 @@ def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> V
     archived = dict(archived_tips(desk))
     runs = {ref.removeprefix(RUNS): tip for ref, tip in desk.refs.under(RUNS).items()}
     ended = dict(archived_runs(desk))
-    chosen = {full_id(word, {*is_open, *archived, *runs, *ended}) for word in given}
+    theirs = look_around(desk).theirs
+    chosen = {full_id(word, {*is_open, *archived, *runs, *ended, *theirs}) for word in given}
     wanted = chosen if given else {*is_open, *archived}
     found = [
         *check_all(desk, done, chosen_tips(is_open, wanted), archived=False, branch=branch),
@@ -238,6 +260,7 @@ def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> V
     check_runs(desk, done, chosen_tips(ended, chosen), archived=True)
     for run in sorted(chosen & set(runs) & set(ended)):
         check_twice(done, run, runs[run], ended[run])
+    check_unread(desk, done, {*(chosen if given else theirs)} - {*is_open, *archived})
     if not given:
         check_orphans(desk, done, is_open, {**archived, **ended})
         check_archive(desk, done)

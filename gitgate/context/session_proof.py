@@ -173,7 +173,9 @@ def against_session(desk: Desk, gate: Gate, oid: str) -> str:
     A gate that an older version asked binds no content, and nothing is said of its session.
     """
     session = gate.opened.session
-    if session is None or not session.content:
+    if session is None:
+        return "the gate was asked without a session"
+    if not session.content:
         return ""
     saved = chain(desk, oid)
     if content_of(session.salt, saved[0][1].tree) in bound(gate):

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gitgate.acts import answering
+from gitgate.acts.asking import AskWishes, ask
 from gitgate.claims import claim, claim_outcome, finish
+from gitgate.context import Desk
 from gitgate.errors import GateError
 from gitgate.flows.journal import begin_run
 from gitgate.gates.recording import reload
-from gitgate.model.gate import Gate
+from gitgate.model.gate import Gate, Question
+from gitgate.questions.drafts import Draft
 from gitgate.store.git.canonical import TreeEntry, dump_commit, dump_tree
-from gitgate.store.git.refs import ARCHIVE, OPEN, RUNS, WORK
+from gitgate.store.git.refs import ARCHIVE, OPEN, RUNS, SESSIONS, WORK
 from support.misreading import EVERY, HIDDEN, NOT_SENT, changed, planted, read_any_tree, write_misread
 from support.resuming import Seat, claimant
 from support.testbed.command import Command
@@ -39,6 +42,12 @@ def ann(server: Clone, clone_of: Callable[..., Clone]) -> Iterator[Seat]:
 def mallory(server: Clone, clone_of: Callable[..., Clone]) -> Iterator[Seat]:
     """Somebody who may push, and has no part in any gate."""
     with Seat(clone_of(server, "mallory")) as seat:
+        yield seat
+
+
+@pytest.fixture
+def bob(server: Clone, clone_of: Callable[..., Clone]) -> Iterator[Seat]:
+    with Seat(clone_of(server, "bob")) as seat:
         yield seat
 
 
@@ -194,6 +203,37 @@ def test_no_run_of_such_a_client_is_taken(
 
 
 # trees
+
+
+def test_what_a_sync_could_not_read_is_named(ann: Seat, bob: Seat, server: Clone, cli: Command) -> None:
+    """A server without our hook took it: whoever looks is told of it, and that it is not all well."""
+    gate, other = ann.ask(push=True), ann.ask("Else?", push=True)
+    (server.path / "hooks" / "pre-receive").unlink()
+    hidden = changed(ann.clone, commented(ann, gate), HIDDEN["parents behind the committer"])
+    assert push(ann.clone, f"+{hidden}:{OPEN}{gate.id}") == ""
+    cli.quick("sync", cwd=bob.clone.path)
+    assert set(bob.clone.refs(OPEN)) == {OPEN + other.id}
+    for given in ((), (gate.id,)):
+        said = cli.quick("verify", *given, cwd=bob.clone.path, code=1)
+        assert "cannot be read" in said.out
+        assert "behind its committer" in said.out
+    cli.quick("verify", other.id, cwd=bob.clone.path, code=0)
+
+
+@pytest.mark.parametrize("kind", ["a branch", "its own record"])
+def test_a_gate_without_a_session_takes_none(
+    ann: Seat, server: Clone, kind: str, desks: Callable[[Clone], Desk]
+) -> None:
+    """Any commit would do, and be resumed as the agent's own words."""
+    ann.clone.git("config", "gitgate.session", "push")
+    gate = ask(desks(ann.clone), Draft((Question("answer", "Which?", "text"),)), AskWishes(push=True)).gate
+    assert gate.opened.session is None
+    found = ann.clone.git("rev-parse", "main")
+    if kind != "a branch":
+        found = gate.tip
+    said = push(ann.clone, f"{found}:{SESSIONS}{gate.id}")
+    assert "asked without a session" in said
+    assert not server.refs(SESSIONS)
 
 
 def unsorted_tree(clone: Clone, tree: str) -> str:
