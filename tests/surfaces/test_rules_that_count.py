@@ -213,14 +213,17 @@ def test_other_fields_hold_nothing(shared: Agent, cli: Command, text: str) -> No
 
 def test_a_rule_that_counts_is_first(shared: Agent, cli: Command) -> None:
     """The working tree's own word on the call changes nothing of it: no other people, no longer deadline, no `allow`."""
-    publish(shared, "approvals:\n  - {call: Bash(terraform apply*), to: [ann], quorum: 2}\n")
+    publish(
+        shared,
+        "approvals:\n  - {call: Bash(terraform apply*), to: [ann@example.org, bob@example.org], quorum: 2}\n",
+    )
     shared.clone.write(
         FILE, "approvals:\n  - {call: Bash(*), to: [eve]}\nallow:\n  - Bash(terraform apply*)\n"
     )
     assert reply(shared)[DECISION] == "defer"
     (gate,) = shared.gates()
     shown = cli("show", gate, "--json").json
-    assert (shown["to"], shown["needed"]) == (["ann"], 2)
+    assert (shown["to"], shown["needed"]) == (["ann@example.org", "bob@example.org"], 2)
 
 
 def make_pipe(shared: Agent) -> None:
@@ -285,11 +288,11 @@ def test_one_rule_that_cannot_be_read_leaves_the_others(shared: Agent) -> None:
 def test_this_machine_s_own_file_counts(shared: Agent, cli: Command, tmp_path: Any) -> None:
     """With all its terms, also beside a branch without rules; one that cannot be read holds every call."""
     file = tmp_path / "machine.yml"
-    file.write_text("approvals:\n  - {call: Bash(terraform apply*), to: [ann]}\n")
+    file.write_text("approvals:\n  - {call: Bash(terraform apply*), to: [ann@example.org]}\n")
     shared.clone.git("config", "gitgate.policyFile", str(file))
     assert reply(shared)[DECISION] == "defer"
     (gate,) = shared.gates()
-    assert cli("show", gate, "--json").json["to"] == ["ann"]
+    assert cli("show", gate, "--json").json["to"] == ["ann@example.org"]
     other = Agent(shared.clone, "0b9c4f0e-0000-4000-8000-000000000000")
     for text in ("aprovals: []\n", None):
         file.unlink() if text is None else file.write_text(text)
