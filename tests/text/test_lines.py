@@ -72,7 +72,10 @@ RUN_IT = [
     "bash --norc --rcfile f -c 'terraform apply'", "/bin/sh -c \"sh -c 'terraform apply'\"", "sh -c 'exec \"$@\"' _ terraform apply", "zsh -lc 'terraform apply'", "bash -c $'terraform\\napply' x; terraform apply",
     "eval terraform apply", "eval 'terraform' \"apply\"", "eval -- 'terraform apply'", "trap 'terraform apply' EXIT", "trap -- 'terraform apply' 0", "alias t=terraform", "alias ll='x; terraform apply'",
     "hash -p /usr/bin/terraform ls; ls apply", "PS4='$(terraform apply)' bash -xc ls", "GIT_SSH_COMMAND='terraform apply' git fetch", "export GIT_EDITOR='terraform apply'; git commit",
-    "env 'BASH_FUNC_ls%%=() { terraform apply; }' bash -c ls", "bash -c \"$(echo terraform apply)\"", "echo terraform apply | sh", "echo 'terraform apply' | bash -s", "sh <(echo terraform apply)",
+    "env 'BASH_FUNC_ls%%=() { terraform apply; }' bash -c ls",
+    "env ]]E=5 terraform apply",
+    "env A=1 =5 2x=y terraform apply",
+    "set -- terraform apply; PS4='$(\"$@\")'; set -x; :", "bash -c \"$(echo terraform apply)\"", "echo terraform apply | sh", "echo 'terraform apply' | bash -s", "sh <(echo terraform apply)",
     ". <(echo terraform apply)", "noglob terraform apply", "=terraform apply", "{ bash; } <<< 'terraform apply'",
     # lines that cannot be read
     "if terraform apply; then x", "terraform apply; )", "echo 'x\nterraform apply", "echo \"$(terraform apply\"", "true " + "x" * 70_000 + "; terraform apply", "( " * 50 + "terraform apply" + ")" * 50,

@@ -203,7 +203,8 @@ class Reader(WordReader):
                 command.assigned.append((found[1], unmarked(rest)))
                 return False
             word = word[: found.end()] + rest
-        command.words += expand(word)
+        if word or quoted_from <= len(word):  # one that is nothing but an empty value is no word
+            command.words += expand(word)
         return False
 
     def read_reserved(self, word: str) -> bool:

@@ -203,6 +203,7 @@ class Search:
         writes, reads = tuple(command.writes), tuple(command.reads)
         self.runs.append(LineCommand((words[0] if unknown else name, *words[1:]), sure, writes, reads))
         if unknown:
+            self.open = True
             if sure:
                 self.doubt("a program that is chosen when it runs")
             return []
@@ -490,6 +491,9 @@ def command_starts(words: Words, how: Wrapper) -> dict[int, bool]:
         elif word.startswith("-"):
             todo += [(after, operands, sure and known) for after, known in after_option(word, place, how)]
         elif how.assigns and re.match(r"[A-Za-z_]\w*=|\w+%%=", word):
+            todo.append((place + 1, operands, sure))
+        elif how.assigns and "=" in word:
+            found[place] = found.get(place, False)
             todo.append((place + 1, operands, sure))
         elif SPLITS.intersection(word):
             # It may be options, an operand, several of these, or nothing.

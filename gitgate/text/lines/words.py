@@ -59,7 +59,9 @@ def budget_for(text: str) -> Budget:
         raise Unreadable("too long")
     if MARKS.search(text):
         raise Unreadable("characters that are none")
-    return Budget(MOST_WORK, Counter(BARE_NAMES.findall(crude(text))))
+    names = Counter(BARE_NAMES.findall(crude(text)))
+    names["IFS"] -= len(re.findall(r"\bIFS=\S* read\b", text))  # there it is of no use to other commands
+    return Budget(MOST_WORK, names)
 
 
 def crude(text: str) -> str:
@@ -378,7 +380,7 @@ class WordReader(ABC):
         if known is not None and quoted:
             return known
         if known is not None and not re.search(r"[*?\[]", known):
-            return BREAK.join(["", *known.split()] if known[:1].isspace() else known.split())
+            return re.sub(r"[ \t\n]+", BREAK, known)
         if name in NUMBERS:
             return ONE
         made = not NAME.fullmatch(name) or name in IMPLICIT or name == "_" or self.work.names[name] > 0
