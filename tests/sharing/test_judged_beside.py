@@ -13,9 +13,11 @@ from gitgate.exchange.entering import Push
 from gitgate.model.gate import Gate
 from gitgate.sharing import refusals
 from gitgate.store.git.refs import OPEN, Update
+from support.misreading import EVERY, changed
 from support.resuming import Seat
 
 COUNT = 12
+OF_A_ROOT = [name for name in EVERY if not name.startswith("parents ")]  # a question has none
 
 
 @pytest.fixture
@@ -57,6 +59,19 @@ def test_what_is_refused_is_so_in_the_same_words(alone: Seat, updates: list[Upda
     said = refusals(alone.desk, mixed)
     assert said == refusals(alone.desk, wrong)
     assert set(said) == {bad.ref for bad in wrong}
+
+
+@pytest.mark.parametrize(
+    "how", [one if one == "two authors" else pytest.param(one, marks=pytest.mark.slow) for one in OF_A_ROOT]
+)
+def test_a_bad_object_is_one_alone_and_among_many(alone: Seat, updates: list[Update], how: str) -> None:
+    """Whichever process reads it, and whatever was read before it."""
+    for place in (1, COUNT - 1):
+        one = updates[place]
+        bad = one._replace(new=changed(alone.clone, str(one.new), EVERY[how]))
+        said = refusals(alone.desk, [bad])
+        assert refusals(alone.desk, [*updates[:place], bad, *updates[place + 1 :]]) == said
+        assert set(said) == {bad.ref}
 
 
 @pytest.mark.slow
