@@ -26,7 +26,7 @@ from ..questions.calls import Call, call_of, config_of, digest_of_call, question
 from ..questions.drafts import Draft
 from ..questions.signals import Need, draft_of, find_need, last_object, plain_draft, read_need
 from ..questions.types import type_of
-from ..store import private_folder, take_lock
+from ..store import private_folder, read_local, take_lock
 from ..store.git.refs import OPEN
 from ..text import one_line
 from ..text.digests import sha256
@@ -106,7 +106,7 @@ def let_through(desk: Desk, gate: Gate) -> bool:
             out.write(attempt)
     except FileExistsError:
         # Two hooks that are told of the same call in the same attempt agree.
-        return (folder / gate.id).read_text("utf-8") in ("", attempt)
+        return read_local(folder / gate.id).decode("utf-8") in ("", attempt)
     return True
 
 
@@ -121,7 +121,7 @@ def note_made(desk: Desk, gate: Gate, words: str) -> None:
 def told_of_call(desk: Desk, gate: str) -> str:
     """What was noted of it; nothing where the call was made as it was approved."""
     try:
-        return (desk.repo.state_dir / "let-through" / f"{gate}.told").read_text(encoding="utf-8")
+        return read_local(desk.repo.state_dir / "let-through" / f"{gate}.told").decode("utf-8")
     except (OSError, ValueError):
         return ""
 
@@ -229,7 +229,7 @@ def signals(desk: Desk, *, since: float = 0.0, before: Collection[str] = ()) -> 
             seen = place.stat()
             if seen.st_mtime < since or seen.st_size > MOST_BYTES:
                 continue
-            said = place.read_bytes()
+            said = read_local(place)
             value = json.loads(said.decode("utf-8-sig"))
             need = read_need(value) if isinstance(value, dict) else None
             writing = writing_of(place, seen, said)
@@ -262,7 +262,7 @@ def writings(desk: Desk, directory: Path | None = None) -> frozenset[str]:
         with suppress(OSError):
             seen = place.stat()
             if seen.st_size <= MOST_BYTES:
-                found.add(writing_of(place, seen, place.read_bytes()))
+                found.add(writing_of(place, seen, read_local(place)))
     return frozenset(found)
 
 
@@ -368,7 +368,7 @@ def rewritten(gate: Gate, folder: Path) -> Mapping[str, Any] | None:
             source == SAID and seen.st_mtime < times.parse_time(gate.opened.asked.at) + 1
         ):
             return None
-        said = json.loads(place.read_bytes().decode("utf-8-sig"))
+        said = json.loads(read_local(place).decode("utf-8-sig"))
         if isinstance(said, dict) and isinstance(said.get("status"), str) and read_need(said) is None:
             return said
     return None

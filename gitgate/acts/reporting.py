@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,6 +17,7 @@ from ..gates.recording import act
 from ..model import UNSIGNED
 from ..model.gate import Answer, Claim, Gate, Opened
 from ..record import Summary, loose_ends, summary_of
+from ..store import read_local_note
 from ..store.git.refs import OPEN
 from ..text import one_line
 from . import find_gate, find_open
@@ -294,14 +294,10 @@ def state_of(known: Known) -> str:
 def resumed_pid(desk: Desk, gate: str) -> int:
     """The process of an agent that was resumed on this machine, while it runs."""
     try:
-        run = json.loads((desk.repo.state_dir / "places" / f"{gate}.json").read_text(encoding="utf-8")).get(
-            "run"
-        )
-        said = json.loads(
-            (desk.repo.state_dir / "runs" / gate / str(run) / "started.json").read_text(encoding="utf-8")
-        )
+        run = read_local_note(desk.repo.state_dir / "places" / f"{gate}.json", run=str)["run"]
+        said = read_local_note(desk.repo.state_dir / "runs" / gate / run / "started.json", pid=int)
         return int(said["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         return 0
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from ..document import dataclass, field
 from ..errors import Conflict, Failure
-from ..store import write_private
+from ..store import read_local, write_private
 from . import keeper
 from .agent import Finished, Launch, ProcessEnding
 
@@ -156,7 +156,7 @@ def _tail(place: Path, most: int) -> bytes:
 
 def _read_json(place: Path) -> dict[str, Any]:
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
+        found = json.loads(read_local(place).decode("utf-8"))
     except FileNotFoundError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -19,6 +18,7 @@ from pathlib import Path
 from shlex import quote
 
 from ..context import Desk
+from ..context.machine import host_name
 from ..document import dataclass, field, replace
 from ..errors import BrokenRecord, Failure, GateError, Usage
 from ..model import AWAITING, SignatureMark, is_id
@@ -430,8 +430,10 @@ def already_there(place: Path) -> Failure:
 def write_whole(place: Path, data: bytes, *, force: bool) -> None:
     """All of it or nothing: it gets its name once it is on the disk, and nobody else's file loses its own."""
     real = Path(os.path.realpath(place))
-    new = real.with_name(f".gates-{secrets.token_hex(6)}")
+    begun = f".gates-{sha256(os.fsencode(real.name)).hexdigest()[:12]}-{host_name()}-"
+    new = real.with_name(f"{begun}{os.getpid()}")
     try:
+        clear_cut_off(real.parent, begun)
         with new.open("xb") as file:
             file.write(data)
             file.flush()
@@ -446,6 +448,33 @@ def write_whole(place: Path, data: bytes, *, force: bool) -> None:
     finally:
         with suppress(OSError):
             new.unlink()
+
+
+def clear_cut_off(folder: Path, begun: str) -> None:
+    """Take away what an export of the same file left that was killed: its process is no more, or it had our own number."""
+    for left in folder.iterdir():
+        number = left.name.removeprefix(begun)
+        if (
+            left.name.startswith(begun)
+            and number.isdecimal()
+            and len(number) < 10
+            and not is_running(int(number))
+        ):
+            with suppress(OSError):
+                left.unlink()
+
+
+def is_running(pid: int) -> bool:
+    """Whether another process has this number."""
+    if pid == os.getpid():
+        return False
+    try:
+        os.kill(pid, 0)  # sends nothing
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def give_name(new: Path, real: Path, *, force: bool) -> None:

@@ -40,7 +40,7 @@ from ..model.lease import Lease
 from ..policy.permit import check_told
 from ..record import loose_ends
 from ..record.events import told_commit
-from ..store import private_folder, write_private
+from ..store import private_folder, read_local, read_local_note, write_private
 from ..store.git.refs import LEASES, OPEN
 from ..store.records import NOBODY, Signature
 from ..store.remote import FateKind, RefFate, RefMove, tracking
@@ -580,7 +580,7 @@ def take_over(desk: Desk, gate: str) -> HeldClaim | None:
     mine = place.with_name(f".{gate}.{os.getpid()}")
     try:
         place.replace(mine)  # Of several runners, one gets the file.
-        said = json.loads(mine.read_text(encoding="utf-8"))
+        said = read_local_note(mine)
         mine.unlink()
     except (OSError, ValueError):
         return None
@@ -621,7 +621,7 @@ def leave_to_others(desk: Desk, gate: Gate) -> None:
 def is_left_to_others(desk: Desk, gate: str) -> bool:
     """Whether that was said of the answer that counts; of another one it says nothing."""
     try:
-        noted = (notes_of_left(desk) / gate).read_text("ascii")
+        noted = read_local(notes_of_left(desk) / gate).decode("ascii")
     except (OSError, ValueError):
         return False
     answer = reload(desk, gate).answer

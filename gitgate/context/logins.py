@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import NotAllowed
-from ..store import locked, private_folder, write_private
+from ..store import locked, private_folder, read_local_note, write_private
 
 NAME = "web.json"
 LOGIN_LASTS = 3600.0
@@ -51,8 +52,7 @@ class Logins:
             found = self.place.stat()
             stamp = (found.st_mtime_ns, found.st_ino)
             if stamp != self._stamp:
-                said = json.loads(self.place.read_text("utf-8"))
-                self._known, self._stamp = (said if isinstance(said, dict) else {}), stamp
+                self._known, self._stamp = in_order(read_local_note(self.place)), stamp
         except (OSError, ValueError):
             self._known, self._stamp = {}, (0, 0)
         return self._known
@@ -70,7 +70,7 @@ class Logins:
             self._stamp = (0, 0)
             known = {**self.read()}
             for name in KEPT:
-                known[name] = dict(known.get(name, {}))
+                known[name] = dict(known[name]) if name in known else {}
             known.setdefault("key", secrets.token_hex(32))
             now = self.clock()
             known["logins"] = {one: until for one, until in known["logins"].items() if until > now}
@@ -165,6 +165,34 @@ class Logins:
             with self.changing() as known:
                 key = known["key"]
         return hmac.new(str(key).encode(), f"form:{visitor}".encode(), hashlib.sha256).hexdigest()
+
+
+def in_order(said: dict[str, Any]) -> dict[str, Any]:
+    """Keep of the file what is of the kind that it has to be: somebody may have written there, or a newer git gate."""
+    found: dict[str, Any] = {
+        name: said[name] for name in ("address", "key") if isinstance(said.get(name), str)
+    }
+    kept = {name: said[name] if isinstance(said.get(name), dict) else {} for name in KEPT}
+    found["logins"] = {one: until for one, until in kept["logins"].items() if is_moment(until)}
+    found["sessions"] = {
+        one: {"since": it["since"], "seen": it["seen"]}
+        for one, it in kept["sessions"].items()
+        if has_moments(it, "since", "seen")
+    }
+    found["links"] = {
+        one: it
+        for one, it in kept["links"].items()
+        if has_moments(it, "until") and isinstance(it.get("gate"), str)
+    }
+    return found
+
+
+def is_moment(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def has_moments(said: object, *names: str) -> bool:
+    return isinstance(said, dict) and all(is_moment(said.get(name)) for name in names)
 
 
 def lasts(said: dict[str, float], now: float) -> bool:

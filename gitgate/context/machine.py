@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..document import dataclass, names_of, replace
 from ..model import is_id
-from ..store import locked, private_folder, take_lock, write_private
+from ..store import locked, parse_note, private_folder, read_local, read_local_note, take_lock, write_private
 from ..store.git import Repository
 from . import Desk, earlier_presences, presence_file
 
@@ -89,15 +89,23 @@ def everyone_here(desk: Desk) -> Iterator[Presence]:
 
 def read_notes(place: Path) -> bytes:
     try:
-        return place.read_bytes()
+        return read_local(place)
     except OSError:
         return b""
+
+
+PRESENT: dict[str, type] = {
+    **dict.fromkeys(
+        ("gate", "agent", "program", "session", "directory", "work", "started", "boot", "at"), str
+    ),
+    "pid": int,
+}
 
 
 def parse_presence(line: bytes) -> Presence | None:
     """A note as it was written; None where it is none, or was cut short."""
     try:
-        said = json.loads(line)
+        said = parse_note(line, **PRESENT)
         return Presence(**{**said, "flags": tuple(map(str, said.get("flags", ())))})
     except (ValueError, TypeError, AttributeError):
         return None
@@ -185,7 +193,7 @@ def find_listener(desk: Desk, kind: str = LISTENING) -> Attentive | None:
     folder = desk.repo.state_dir
     try:
         place = folder / kind
-        who = Attentive(**json.loads(place.read_text(encoding="utf-8")))
+        who = Attentive(**read_local_note(place, by=str, pid=int, host=str, dialog=str, since=str))
         if who.host != os.uname().nodename:
             return who if time.time() - place.stat().st_mtime < 4 * BEAT else None
         with locked(folder / f"{kind}.lock") as ours:
@@ -235,7 +243,7 @@ def read_registry(env: Mapping[str, str]) -> list[Path]:
     if home is None:
         return []
     try:
-        lines = (home / "repositories").read_text("utf-8", "surrogateescape").split("\n")
+        lines = read_local(home / "repositories").decode("utf-8", "surrogateescape").split("\n")
     except OSError:
         return []
     return list(dict.fromkeys(Path(line) for line in lines[:MOST_REPOSITORIES] if line))

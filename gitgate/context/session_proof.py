@@ -20,7 +20,7 @@ from .. import model
 from ..errors import BrokenRecord
 from ..model import lease
 from ..model.gate import Answer, Gate, Remark, Session
-from ..store import locked, private_folder, write_private
+from ..store import locked, private_folder, read_local, write_private
 from ..store.git.canonical import Commit
 from ..store.records import Signature
 from ..text.digests import sha256
@@ -51,7 +51,7 @@ def seed_of(desk: Desk, salt: str, *, make: bool = False) -> bytes:
 
 def read_secret(place: Path) -> bytes:
     with contextlib.suppress(FileNotFoundError):
-        found = place.read_bytes()
+        found = read_local(place)
         return found if len(found) == lease.SIZE else b""
     return b""
 

@@ -12,6 +12,7 @@ from ..document import dataclass, replace
 from ..errors import AmbiguousGate, IllegalEvent, UnknownGate
 from ..model import parse_trailers
 from ..record import DOUBTFUL, Summary, message, read_summaries, summary_of
+from ..store import read_local
 from ..store.git.refs import DOUBTED, OPEN, RUNS, SESSIONS, WORK
 from ..store.remote import RefMove, choose_remote, tracking, tracking_base
 from . import Desk
@@ -323,8 +324,7 @@ def all_summaries(desk: Desk, *, begin: bool = True) -> list[Summary]:
 def how_many(index: Path) -> int:
     """How many open gates the index knows, without loading SQLite: its own number for such things, in the file's head."""
     try:
-        with index.open("rb") as file:
-            return int.from_bytes(file.read(64)[60:], "big")
+        return int.from_bytes(read_local(index, 64)[60:], "big")
     except OSError:
         return 0
 

@@ -32,6 +32,7 @@ from ..model.gate import Gate, SessionRef
 from ..questions.drafts import Draft
 from ..questions.prompts import Circumstances, resume_prompt, trailers
 from ..questions.signals import Need, draft_of, find_need, last_object, read_need
+from ..store import read_local, read_local_note
 from ..store.git.refs import OPEN
 from ..store.work import commits
 from ..store.work.snapshot import operation_in
@@ -387,9 +388,9 @@ class Before:
 
     @classmethod
     def read(cls, folder: Path) -> Before | None:
-        with suppress(OSError, ValueError, KeyError):
-            said = json.loads((folder / "before.json").read_text(encoding="utf-8"))
-            known = tuple(said["known"]) if "known" in said else None
+        with suppress(OSError, ValueError, TypeError):
+            said = read_local_note(folder / "before.json", gates=list, signals=list, known=(list, type(None)))
+            known = tuple(said["known"]) if said.get("known") is not None else None
             return cls(frozenset(said["gates"]), frozenset(said["signals"]), known)
         return None
 
@@ -400,7 +401,7 @@ class Before:
             seen = place.stat()
             if seen.st_size > needs.MOST_BYTES:
                 return None
-            said = place.read_bytes()
+            said = read_local(place)
             if needs.writing_of(place, seen, said) in self.signals:
                 return None
             value = json.loads(said.decode("utf-8-sig"))

@@ -64,7 +64,7 @@ from ..record.runs import (
     is_short,
     said_of_claim,
 )
-from ..store import private_folder
+from ..store import private_folder, read_local_note, write_private
 from ..store.git.refs import LEASES, OPEN, RUNS, WORK
 from ..store.records import NOBODY, Signature
 from ..store.records.journal import PACK_AFTER, Journals
@@ -437,13 +437,7 @@ class HeldRun:
             "chain": self.held.chain,
             "began": self.held.began,
         }
-        place = place_of(self.desk, self.run.id)
-        new = place.with_suffix(".new")
-        with os.fdopen(
-            os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-        ) as out:
-            json.dump(said, out)
-        new.replace(place)
+        write_private(place_of(self.desk, self.run.id), json.dumps(said).encode())
 
 
 def folder_of(desk: Desk, run: str) -> Path:
@@ -563,7 +557,8 @@ def own_claim(desk: Desk, run: Run, lock: int) -> HeldRun | None:
     if run.claim is None:
         return None
     try:
-        said = json.loads(place_of(desk, run.id).read_text(encoding="utf-8"))
+        fields = dict.fromkeys(("claim", "lease", "seed", "chain"), str)
+        said = read_local_note(place_of(desk, run.id), **fields, remote=(str, type(None)), began=(int, float))
         lease = parse_lease(desk.records.commit(said["lease"]).message)
     except (OSError, ValueError, KeyError, GateError):
         return None

@@ -30,6 +30,7 @@ from ..questions.drafts import Draft, question
 from ..questions.drafts import option as option_of
 from ..record.runs import OF_A_STEP, OWN, RESTS, taken_by
 from ..sharing.branches import deliver_run
+from ..store import read_local_note
 from ..store.git import Repository, discover
 from ..store.git.refs import Refs
 from ..store.records import NOBODY
@@ -82,7 +83,7 @@ class BranchTree:
 
 def tree_at(mark: Path) -> BranchTree | None:
     try:
-        said = json.loads(mark.read_text(encoding="utf-8"))
+        said = read_local_note(mark, place=str, **dict.fromkeys(("name", "head", "work"), (str, type(None))))
     except (OSError, ValueError):
         return None
     return BranchTree(Path(said["place"]), said["name"], said["head"], said["work"])

@@ -15,6 +15,7 @@ from ..document import dataclass, replace
 from ..errors import Conflict, Failure, GateError, IllegalEvent, Usage
 from ..model import ANSWERED, EXPIRED
 from ..model.gate import Asker, Event, Gate, Remark, SessionRef
+from ..store import read_local
 from ..store.git import Repository, machine_values
 from ..store.git.refs import RUNS, SESSIONS
 
@@ -467,7 +468,7 @@ def note_claim(desk: Desk, run: str, claim: str) -> None:
 def claims_here(desk: Desk, run: str) -> frozenset[str]:
     """The claims on a run that processes of this clone have made."""
     try:
-        return frozenset((folder_of_run(desk, run) / CLAIMS).read_text(encoding="utf-8").split())
+        return frozenset(read_local(folder_of_run(desk, run) / CLAIMS).decode("utf-8").split())
     except FileNotFoundError:
         return frozenset()
 

@@ -24,7 +24,7 @@ from ..errors import BrokenRecord, GateError, RemoteUnreachable
 from ..model import lease as leases
 from ..model.gate import Answer, Claim, Gate, Leased, Outcome, Remark
 from ..model.lease import Lease, Link
-from ..store import private_folder
+from ..store import private_folder, read_local
 from ..store.git.refs import LEASES
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Sighting:
 def read_sighting(place: Path) -> Sighting | None:
     """None where there is none; one that an older version wrote is none either."""
     try:
-        holder, beat, boot, unmoved, last, since, *moved = place.read_text("ascii").split()
+        holder, beat, boot, unmoved, last, since, *moved = read_local(place).decode("ascii").split()
         looked = None if last == "-" else float(last)
         return Sighting(holder, int(beat), boot, float(unmoved), looked, float(since), moved == ["1"])
     except (OSError, ValueError):

@@ -12,6 +12,7 @@ from ..context import Desk
 from ..context.targets import unknown_gate
 from ..errors import GateError, LostRace, RefLocked, Usage
 from ..model.gate import Answer, Edit, Event, Gate, Remark
+from ..store import read_local
 from ..store.git.refs import OPEN
 from ..store.records import MOST_EVENTS, NOBODY, Signature
 from ..store.remote import RefMove
@@ -209,7 +210,7 @@ def branch_tells(desk: Desk) -> bool:
     known = desk.repo.state_dir / "told-by-branch"
     now = stamp(desk, refs)
     with suppress(OSError, ValueError):
-        before, _, word = known.read_text("utf-8").rpartition(" ")
+        before, _, word = read_local(known).decode("utf-8").rpartition(" ")
         if before == now:
             return word == "yes"
     from ..config import FILE

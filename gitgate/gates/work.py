@@ -16,6 +16,7 @@ from ..errors import Failure, GateError
 from ..model import file_name, is_id
 from ..model.gate import Gate, Work
 from ..record import Summary, by_pressure, summary_of
+from ..store import read_local_note
 from ..store.git import Repository
 from ..store.git.refs import OPEN, RUNS, WORK
 from .agency import asker_place
@@ -225,7 +226,9 @@ def stand_of(desk: Desk, gate: str) -> Stand | None:
     if not is_id(gate):
         return None
     try:
-        said = json.loads(took_place(desk, gate).read_text(encoding="utf-8"))
+        said = read_local_note(
+            took_place(desk, gate), directory=str, branch=(str, type(None)), known=list, trusted=(bool, int)
+        )
         return Stand(
             gate, Path(said["directory"]), said["branch"], tuple(said["known"]), bool(said["trusted"])
         )
@@ -320,7 +323,7 @@ def note_served(there: Repository, served: Served) -> None:
 
 def served_in(there: Repository) -> Served | None:
     try:
-        return Served(**json.loads((there.git_dir / SERVED).read_text(encoding="utf-8")))
+        return Served(**read_local_note(there.git_dir / SERVED, own=str, branch=str, began=str))
     except (OSError, ValueError, TypeError):
         return None
 

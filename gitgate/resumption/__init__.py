@@ -30,7 +30,7 @@ from ..policy.project import InForce
 from ..questions.answers import printed
 from ..questions.calls import placed_of
 from ..questions.prompts import Circumstances, late_branches, resume_prompt
-from ..store import locked, private_folder, write_private
+from ..store import locked, private_folder, read_local_note, write_private
 from ..store.git import Git, Repository, discover
 from ..store.work import commits
 from ..store.work.aside import is_standing
@@ -56,13 +56,13 @@ if TYPE_CHECKING:
 def note_run(desk: Desk, gate: Gate, folder: Path) -> None:
     """Where the agent's process leaves what it says and how it ended, for whoever comes after a runner that was killed."""
     place = took_place(desk, gate.id)
-    said = json.loads(place.read_text(encoding="utf-8"))
+    said = read_local_note(place)
     write_private(place, json.dumps({**said, "run": str(folder)}).encode())
 
 
 def noted_run(desk: Desk, gate: Gate) -> Path | None:
     try:
-        run = json.loads(took_place(desk, gate.id).read_text(encoding="utf-8")).get("run")
+        run = read_local_note(took_place(desk, gate.id), run=str)["run"]
     except (OSError, ValueError):
         return None
     return Path(run) if run else None
@@ -149,7 +149,12 @@ def take_place(desk: Desk, gate: Gate, course: Course = Course()) -> Iterator[Si
 def resumed_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
     """Where an earlier attempt on this machine was interrupted: what the agent did there is its own work."""
     try:
-        said = json.loads(took_place(desk, gate.id).read_text(encoding="utf-8"))
+        said = read_local_note(
+            took_place(desk, gate.id),
+            **dict.fromkeys(("directory", "start", "answer"), str),
+            branch=(str, type(None)),
+            known=list,
+        )
         before = Situation(
             directory=Path(said["directory"]),
             ours=bool(said["ours"]),

@@ -29,7 +29,7 @@ from ..gates.leases import boottime, shared_at, stalled
 from ..model import RESUMING
 from ..model.gate import Claim, Gate
 from ..runners import AnsweredGate, Order, Runner, find_runner
-from ..store import locked, private_folder, take_lock
+from ..store import locked, private_folder, read_local, take_lock, write_private
 from ..store.git.refs import OPEN, RUNS, WAKE
 from ..store.remote import RefMove
 from ..store.remote.push import MOST_OWN, most_refs
@@ -289,9 +289,9 @@ def is_new(desk: Desk, name: str, tip: str, *, after: float = AGAIN_AFTER) -> bo
     """Once for each state of the record, and again after a while."""
     place = private_folder(desk.repo.state_dir / "woken") / name
     with contextlib.suppress(OSError):
-        if place.read_text("ascii") == tip and desk.clock() - place.stat().st_mtime < after:
+        if read_local(place) == tip.encode("ascii") and desk.clock() - place.stat().st_mtime < after:
             return False
-    place.write_text(tip, "ascii")
+    write_private(place, tip.encode("ascii"))
     os.utime(place, (desk.clock(), desk.clock()))
     return True
 

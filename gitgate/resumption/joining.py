@@ -27,7 +27,7 @@ from ..gates.work import bring_work, worktrees
 from ..model import ANSWERED, AWAITING, split_person
 from ..model.gate import Answer, Gate, Question, Remark, SavedSession, SessionRef
 from ..questions.answers import value_words
-from ..store import locked, private_folder
+from ..store import locked, private_folder, read_local
 from ..store.work import commits
 from ..store.work.aside import is_standing
 from ..store.work.restore import matches, open_worktree, remove_worktree
@@ -69,7 +69,7 @@ def alone(desk: Desk, gate: Gate) -> Iterator[None]:
     private_folder(lock.parent)
     with locked(lock) as ours:
         if not ours:
-            other, _, pid = lock.read_text("ascii", "replace").partition(" ")
+            other, _, pid = read_local(lock).decode("ascii", "replace").partition(" ")
             raise Conflict(
                 f"you are in a session already: gate {other} (process {pid}); one at a time in a clone",
                 hint=f"end that one first, or answer without a session: git gate respond {gate.id[:6]}",

@@ -47,7 +47,7 @@ from ..questions.file import parse_question, plain_question
 from ..questions.prompts import SERVER, TOOL
 from ..questions.signals import ended, last_word, may_differ, read_need, signalled
 from ..questions.types import expected, type_of
-from ..store import write_private
+from ..store import read_local, read_local_note, write_private
 from ..store.git.programs import our_command
 from ..store.git.refs import SESSIONS
 from ..text.secrets import redact, secret_values
@@ -90,7 +90,7 @@ def question_of(place: Path) -> Question:
     """What is being decided in the session."""
     asked = place.with_name(ASKED)
     try:
-        return parse_question(codec.parse_document(asked.read_bytes(), str(asked)))
+        return parse_question(codec.parse_document(read_local(asked), str(asked)))
     except OSError as gone:
         raise NotAllowed(
             f"the session that {VARIABLE} names is over: {asked} cannot be read",
@@ -115,7 +115,7 @@ def read_session_outcome(place: Path, question: Question) -> Understood | None:
     try:
         if place.is_symlink() or place.stat().st_size > MOST_OUTCOME:
             raise BadAnswer(f"the outcome that the session left is no file of at most {MOST_OUTCOME:,} bytes")
-        data, at = place.read_bytes(), place.stat().st_mtime
+        data, at = read_local(place), place.stat().st_mtime
     except FileNotFoundError:
         return None
     except OSError as unreadable:
@@ -225,10 +225,9 @@ def remember(desk: Desk, talk: JoinedConversation, pid: int, seconds: int) -> No
 
 def recall(desk: Desk, gate: Gate) -> Mapping[str, object]:
     try:
-        said = json.loads((folder_of(desk, gate) / "session.json").read_text(encoding="utf-8"))
+        return read_local_note(folder_of(desk, gate) / "session.json")
     except (OSError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
 
 
 def joined_earlier(desk: Desk, gate: Gate) -> ChosenConversation | None:
@@ -351,7 +350,7 @@ def signalled_before(desk: Desk, directory: Path) -> frozenset[str]:
     known = set[str]()
     for file in signal_files(desk, directory):
         with contextlib.suppress(OSError):
-            known.add(digest(file.read_bytes()))
+            known.add(digest(read_local(file)))
     return frozenset(known)
 
 
@@ -489,7 +488,7 @@ def signal_in(desk: Desk, talk: JoinedConversation, since: float) -> Understood 
     found: list[tuple[float, Mapping[str, object]]] = []
     for file in signal_files(desk, talk.place.directory):
         with contextlib.suppress(OSError, ValueError, RecursionError):
-            at, data = file.stat().st_mtime, file.read_bytes()
+            at, data = file.stat().st_mtime, read_local(file)
             if at < since or digest(data) in talk.signals:
                 continue
             value = json.loads(data.decode("utf-8-sig"))

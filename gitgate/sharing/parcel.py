@@ -28,7 +28,7 @@ from ..gates.recording import reload
 from ..model import is_id
 from ..model.gate import Gate, Outcome
 from ..policy import protected_refs
-from ..store import private_folder, write_private
+from ..store import private_folder, read_local_note, write_private
 from ..store.git import Git
 from ..store.git.refs import OPEN, RUNS, SESSIONS, TRACKING, WORK, Update
 from ..store.records.journal import Journals
@@ -115,8 +115,8 @@ def lines(words: Iterable[str]) -> bytes:
 def pack(desk: Desk, folder: Path, gate: str = "") -> Parcel:
     """Write what the agent made since into a folder, which is emptied first."""
     try:
-        noted = json.loads(note_of(desk).read_bytes())
-    except OSError as missing:
+        noted = read_local_note(note_of(desk), refs=dict, began=str, branch=str)
+    except (OSError, ValueError) as missing:
         raise Failure(
             "nobody noted what was here before the agent began",
             hint="git gate github prepare --apart, before the step that runs it",

@@ -7,10 +7,12 @@ are git's: they follow `core.sharedRepository`, and nothing here narrows them.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from ..document import dataclass
 
@@ -35,6 +37,47 @@ def private_folder(folder: Path) -> Path:
         if not folder.is_dir():
             raise
     return folder
+
+
+def read_local(place: Path, most: int = -1) -> bytes:
+    """Read a file that this machine keeps, at most so many bytes of it. OSError where something else than a file is in its place: a named pipe would be waited
+    for without end.
+    """
+    number = os.open(place, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(place))
+        return file.read(most)
+
+
+Kind = type | tuple[type, ...]
+
+
+class BadNote(ValueError):
+    """A note of this machine that is not as we write it."""
+
+
+def read_local_note(place: Path, /, **needed: Kind) -> dict[str, Any]:
+    """Read a JSON object that this machine keeps. OSError where there is none; ValueError where it is something else, or a field
+    that is needed is missing or of another kind.
+    """
+    return parse_note(read_local(place), **needed)
+
+
+def parse_note(data: bytes, /, **needed: Kind) -> dict[str, Any]:
+    """Read a JSON object with these fields, each of its kind; ValueError where it is something else."""
+    import json
+
+    try:
+        said = json.loads(data.decode("utf-8"))
+    except RecursionError:
+        raise BadNote("the note is nested too deeply") from None
+    if not isinstance(said, dict):
+        raise BadNote("the note is no object")
+    for name, kind in needed.items():
+        if not isinstance(said.get(name), kind):
+            raise BadNote(f"the note's field {name} is missing, or of another kind")
+    return said
 
 
 def write_private(place: Path, content: bytes) -> None:

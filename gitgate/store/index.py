@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -55,7 +56,7 @@ class Index:
     def known(self, table: str) -> dict[bytes, bytes]:
         """Each row by its beginning: `GATE TAB COMMIT`."""
         try:
-            if self.unfit or not self.place.stat().st_size:
+            if self.unfit or is_empty_file(self.place):
                 return {}
             with closing(self.connect()) as base:
                 return self.read(base, table)
@@ -140,6 +141,10 @@ class Index:
             base.execute("COMMIT")
 
     def connect(self) -> sqlite3.Connection:
+        # SQLite would wait for a named pipe without end. One in its place is made way for, as what is damaged is.
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(self.place.stat().st_mode):
+                raise Unfit("is no regular file")
         base = sqlite3.connect(self.place, timeout=WAIT, isolation_level=None)
         base.text_factory = bytes
         return base
@@ -158,6 +163,11 @@ class Index:
             with suppress(FileNotFoundError):
                 self.place.with_name(name).unlink()
         self.unfit = False
+
+
+def is_empty_file(place: Path) -> bool:
+    found = place.stat()
+    return stat.S_ISREG(found.st_mode) and not found.st_size
 
 
 def is_empty(base: sqlite3.Connection) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...document import NamedTuple
 from ...text.digests import sha256
-from .. import private_folder
+from .. import private_folder, read_local
 from . import Git, Repository
 
 GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
@@ -119,7 +119,7 @@ def read_kept(place: Path) -> dict[str, Verdict]:
     import json
 
     try:
-        lines = place.read_text(encoding="utf-8").splitlines()
+        lines = read_local(place).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return {}
     kept = {}

@@ -390,6 +390,11 @@ class Signature:
     at: int
     sign: bool = False
 
+    @property
+    def author(self) -> str:
+        """The name with its address, which is empty for a login that a proxy vouches for."""
+        return self.who if "<" in self.who or not self.who.strip() else f"{self.who} <>"
+
 
 class Records(Chains):
     def __init__(self, repo: Repository, objects: Objects) -> None:
@@ -522,7 +527,7 @@ class Records(Chains):
         by = replace(by, who=raw.as_person(by.who))
         if by.sign:
             return self.sign_commit(tree, parents, by, message)
-        return self.objects.write(COMMIT, raw.dump_commit(tree, parents, by.who, by.at, message))
+        return self.objects.write(COMMIT, raw.dump_commit(tree, parents, by.author, by.at, message))
 
     def sign_commit(self, tree: str, parents: Sequence[str], by: Signature, message: str) -> str:
         """Through git itself, which knows the person's key and how to ask for it."""

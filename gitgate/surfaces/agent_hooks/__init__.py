@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ...errors import GateError, NotARepository
 from ...model.gate import SessionRef
 from ...questions.calls import ASK_TOOL
-from ...store import locked, private_folder
+from ...store import locked, private_folder, read_local_note
 from ...text import neutral, shell
 from ...text.digests import sha256
 from . import tools
@@ -244,9 +244,9 @@ def program_above(event: HookEvent) -> str:
 
 def read_judged(place: Path, key: str) -> HookReply | None:
     try:
-        said = json.loads(place.read_text(encoding="utf-8"))
+        said = read_local_note(place, out=str, told=str, key=str)
         return HookReply(said["out"], said["told"]) if said["key"] == key else None
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError):
         return None
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import json
+import os
 import socket
 import stat
 import threading
@@ -476,3 +478,47 @@ def test_nobodys_key_signs_for_whom_a_proxy_names(bare: Clone, ann: Seat, tmp_pa
     ann.clone.git("fetch", "-q", "origin")
     assert bob.post(f"/g/{gate.id}/comment", {**form, "text": "which?"}, origin=URL).status == 303
     assert "gpgsig" not in ann.clone.git("cat-file", "commit", ann.now(gate).tip)
+
+
+NOW = 1_780_000_000.0
+KEY = hashlib.sha256(b"guessed").hexdigest()
+WRONG_NOTES: list[object] = [
+    [],
+    None,
+    "x",
+    {"logins": [], "sessions": 5, "links": "x", "key": {}, "address": 7},
+    {"logins": {KEY: "later"}, "sessions": {KEY: 5}, "links": {KEY: []}},
+    {"logins": {KEY: None}, "sessions": {KEY: {}}, "links": {KEY: {"until": "x", "gate": "a"}}},
+    {"sessions": {KEY: {"since": True, "seen": True}}, "links": {KEY: {"until": 9e99, "gate": 5}}},
+    {"sessions": {KEY: {"since": float("nan"), "seen": float("nan")}}},
+    {"sessions": {KEY: {"since": float("inf"), "seen": float("inf")}}, "logins": {KEY: float("inf")}},
+    {"logins": {KEY: {"until": 1}}, "sessions": {KEY: [NOW, NOW]}, "key": None},
+]
+
+
+@pytest.mark.parametrize("said", WRONG_NOTES, ids=range(len(WRONG_NOTES)))
+def test_a_note_of_other_kinds_is_none(site: WebSite, said: object) -> None:
+    """Nobody is logged in by it, and no page and no command fails of it: what is not as it has to be is left out."""
+    place = site.logins.place
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(said))
+    stranger = FormBrowser(site, {f"gitgate-{PORT}": "guessed"})
+    assert [stranger.get(page).status for page in ("/", "/login?token=guessed", "/l/guessed")] == [
+        401,
+        401,
+        401,
+    ]
+    place.write_text(json.dumps(said))
+    assert FormBrowser(site).log_in().get("/").status == 200
+    place.write_text(json.dumps(said))
+    assert site.logins.new_link("abcd") == ""
+    assert site.logins.end_all() == 0
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_is_no_note(site: WebSite, kind: str) -> None:
+    """A named pipe in its place keeps no page waiting."""
+    place = site.logins.place
+    place.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(place) if kind == "pipe" else place.mkdir()
+    assert FormBrowser(site, {f"gitgate-{PORT}": "guessed"}).get("/").status == 401
