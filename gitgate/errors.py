@@ -98,10 +98,6 @@ class RemoteUnable(RemoteUnreachable):
     code = "remote_unable"
 
 
-class NoSuchRef(RemoteUnreachable):
-    """It answered, and does not have the ref that it was asked for by its name."""
-
-
 class PushRefused(Failure):
     code = "push_refused"
 

@@ -308,7 +308,7 @@ def as_said(draft: Draft) -> dict[str, Any]:
 def is_shared(desk: Desk, branch: str | None) -> bool:
     """Whether the remote had it, as far as is known here: a branch that is gone later was deleted, and not just never pushed."""
     remote = remote_of(desk) if branch else None
-    return remote is not None and desk.tip(f"refs/remotes/{remote}/{branch}") is not None
+    return remote is not None and desk.refs.get(f"refs/remotes/{remote}/{branch}") is not None
 
 
 def configured(desk: Desk, draft: Draft) -> dict[str, object]:
@@ -415,11 +415,14 @@ def take_work(desk: Desk, wishes: AskWishes, meanwhile: Callable[[], object] | N
 def snapshot(desk: Desk, wishes: AskWishes, meanwhile: Callable[[], object]) -> tuple[Work, int, int]:
     """The partial work as commits, and how many files it changes and adds. `meanwhile` is done while git looks, if it has to."""
     if desk.repo.top is None:
-        head = desk.refs.get("HEAD^{commit}")
+        head = desk.refs.get("HEAD")
         return Work(head, head, head), 0, 0
     if not wishes.work:
-        head = desk.refs.get("HEAD^{commit}")
-        branch = desk.repo.git.run("symbolic-ref", "-q", "--short", "HEAD", check=False).out.strip()
+        head = desk.refs.get("HEAD")
+        from ..store.work.commits import head_branch
+
+        # A document holds no bytes that are no UTF-8.
+        branch = (head_branch(desk.repo.git) or "").encode("utf-8", "surrogateescape")
         return Work(head, head, head, branch.decode("utf-8", "replace") or None), 0, 0
     with own_files(desk):
         taken = take_work(desk, wishes, meanwhile)

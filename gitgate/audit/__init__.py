@@ -24,7 +24,7 @@ from ..policy.addressees import held_to, is_of_gate
 from ..policy.permit import POLICY, case, explain, paths_of, said_by, who_said
 from ..policy.ruling import Ruling, RulingCase, Who, deciding, people_behind
 from ..store.git import BranchChange, left_line, load_changes, load_line
-from ..store.git.objects import read_protected
+from ..store.git.protected import find_protected, read_protected
 from ..store.git.signatures import BAD, Verdict, verify
 
 
@@ -107,9 +107,10 @@ class Epoch:
 
 @dataclass(frozen=False)
 class Chronicle:
-    """All of them, oldest first, and the branch that they were on."""
+    """All of them, oldest first, and the branch that they were on, with the commit that it is at."""
 
     ref: str
+    tip: str
     line: Mapping[str, int]
     epochs: list[Epoch]
     starts: dict[str, Epoch | None] = field(default_factory=dict)
@@ -131,25 +132,27 @@ class Chronicle:
 
 def load_chronicle(desk: Desk) -> Chronicle | None:
     """None where the branch never had a policy, or is not here."""
-    ref = next((ref for ref in protected_refs(desk) if desk.refs.get(ref)), None)
-    if ref is None or not load_changes(desk.repo, ref, [FILE]):
+    ref, tip = find_protected(desk.refs, desk.records.objects, protected_refs(desk))
+    if not tip or not load_changes(desk.repo, tip, [FILE]):
         return None
     named = {SIGNERS} | {
         policy.allowed_signers
-        for change in load_changes(desk.repo, ref, [FILE])
+        for change in load_changes(desk.repo, tip, [FILE])
         for policy in load_epoch(desk, ref, change, 0).book.policies
         if policy.allowed_signers
     }
-    line = load_line(desk.repo, ref)
-    changes = load_changes(desk.repo, ref, [FILE, *sorted(named)])
-    return Chronicle(ref, line, [load_epoch(desk, ref, change, line[change.commit]) for change in changes])
+    line = load_line(desk.repo, tip)
+    changes = load_changes(desk.repo, tip, [FILE, *sorted(named)])
+    return Chronicle(
+        ref, tip, line, [load_epoch(desk, ref, change, line[change.commit]) for change in changes]
+    )
 
 
 def load_epoch(desk: Desk, ref: str, change: BranchChange, place: int) -> Epoch:
     """The policy and the allowed signers, as that commit has them."""
     book = Book((), ref, change.commit)
     try:
-        found = read_protected(desk.records.objects, FILE, [change.commit])
+        found = read_protected(desk.refs, desk.records.objects, FILE, [change.commit])
         policy = None if found is None else policy_in_file(found)
         book = Book(() if policy is None else (policy,), ref, change.commit)
         return Epoch(change, place, book, signers_of(desk, book))
@@ -168,7 +171,7 @@ class JudgedAnswer:
 
 def check_policies(desk: Desk, done: Verified, gates: Iterable[Gate]) -> None:
     """Every answer of these gates, by the policy of its day."""
-    history = load_chronicle(desk) or Chronicle("", {}, [])
+    history = load_chronicle(desk) or Chronicle("", "", {}, [])
     found = [given for gate in gates for given in judgeable(desk, done, history, gate)]
     load_verdicts_of(desk, done, history, found)
     told: dict[str, list[JudgedAnswer]] = {}
@@ -234,7 +237,7 @@ def at_start(desk: Desk, history: Chronicle, gate: Gate) -> Epoch | None:
     if base is None or len(history.epochs) < 2:
         return None
     if base not in history.starts:
-        left = base if base in history.line else left_line(desk.repo, history.ref, base)
+        left = base if base in history.line else left_line(desk.repo, history.tip, base)
         history.starts[base] = history.at_commit(left) if left is not None and left in history.line else None
     return history.starts[base]
 

@@ -205,7 +205,10 @@ def stays_behind(desk: Desk, gate: Gate, tip: str | None, made: str) -> bool:
 
 def past_of(desk: Desk, ref: str) -> list[str]:
     """Where a branch was, as far as this repository noted it."""
-    return desk.repo.git.run("reflog", "show", "--format=%H", ref, check=False).out.decode().split()
+    if not desk.repo.git.ok("reflog", "exists", ref):  # of this very ref; git would show that of another one
+        return []
+    shown = desk.repo.git.run("reflog", "show", "--format=%H", ref, check=False, completes=True)
+    return shown.out.decode().split()
 
 
 def where_now(desk: Desk, remote: str, branch: str) -> str | None:

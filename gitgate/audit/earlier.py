@@ -119,7 +119,7 @@ def read_asked(desk: Desk, start: Path, given: str, rev: str | None) -> LinesAsk
         raise Usage(
             "there are no files here, only commits: name one", hint=f"git gate why --rev HEAD {quote(given)}"
         )
-    commit = None if rev is None else desk.refs.get(f"{rev}^{{commit}}")
+    commit = None if rev is None else desk.refs.revision(f"{rev}^{{commit}}")
     if rev is not None and commit is None:
         raise Failure(f"there is no commit {rev} here", hint="git log --oneline --all")
     return LinesAsked(path_in(desk, start, name), lines, commit, name)
@@ -268,8 +268,7 @@ def tips_of(desk: Desk, gates: Sequence[str]) -> tuple[dict[str, str], set[str]]
     """Where the records of these gates end, and which are open and otherwise in the archive: those are looked at where they are open."""
     from ..store.records.archive import find_archived, shelves
 
-    refs = desk.records.objects.find([OPEN + gate for gate in gates])
-    tips = {gate: one.oid for gate, one in zip(gates, refs, strict=True) if one is not None}
+    tips = {gate: tip for gate in gates if (tip := desk.refs.get(OPEN + gate)) is not None}
     folded = {
         gate: one.tip for gate, one in find_archived(desk.repo, shelves(desk.repo), gates).items() if one.tip
     }

@@ -142,7 +142,7 @@ def made_known(desk: Desk, gate: Gate) -> tuple[Gate, str | None, str | None]:
     if remote is None:
         return gate, None, gate.tip
     # Asked of the process that reads objects, which composing the claim needs anyway.
-    known = desk.tip(tracking(remote, OPEN + gate.id))
+    known = desk.refs.get(tracking(remote, OPEN + gate.id))
     if known is None and gate.state != RESUMING:
         gate = publish(desk, gate, work=may_publish_work(desk)).gate
         known = desk.tracked(remote, gate.id)

@@ -103,6 +103,7 @@ def has_policy(desk: Desk) -> bool:
     from ..document import may_have
     from ..errors import BrokenRecord
     from ..store.git.objects import PlumbingObjects
+    from ..store.git.refs import HEAD
 
     objects = desk.records.objects
     if any(f"gitgate.{name}" in desk.settings.git for name in POLICY_SETTINGS):
@@ -110,8 +111,11 @@ def has_policy(desk: Desk) -> bool:
     if not isinstance(objects, PlumbingObjects) or desk.settings.git.get("core.bare") == "false":
         return True
     try:
-        tree = objects.ask("HEAD^{tree}").payload
-        return f" {FILE}\0".encode() in tree and may_have(objects.ask(f"HEAD:{FILE}").payload, "policy")
+        tip = desk.refs.get(HEAD)
+        if tip is None:
+            return desk.refs.may_have("refs/heads/")
+        tree = objects.ask(f"{tip}^{{tree}}").payload
+        return f" {FILE}\0".encode() in tree and may_have(objects.ask(f"{tip}:{FILE}").payload, "policy")
     except BrokenRecord:
         # It is too large, which has to be said; or HEAD is not there, and it may stand on another branch, if there is one.
         return desk.refs.may_have("refs/heads/")

@@ -138,16 +138,10 @@ class Desk:
 
         return mark_in(self.settings.env)
 
-    def tip(self, ref: str) -> str | None:
-        """From the process that reads objects: the next thing that is asked is nearly always the commit there."""
-        if self.refs.lacks(ref):
-            return None
-        return self.records.objects.tip(ref) or self.refs.get(ref)
-
     def tracked(self, remote: str, gate: str) -> str | None:
         from ..store.remote import tracking_base
 
-        return self.tip(f"{tracking_base(remote)}open/{gate}")
+        return self.refs.get(f"{tracking_base(remote)}open/{gate}")
 
 
 INTRODUCTION = 'git config --global user.name "Your Name" && git config --global user.email you@example.com'

@@ -240,7 +240,7 @@ def gate_of_run(desk: Desk, given: str) -> str:
 
 
 def one_of(desk: Desk, given: str, refs: Iterable[str]) -> tuple[str, str]:
-    found = {ref.removeprefix(OPEN): tip for ref in refs if (tip := desk.tip(ref)) is not None}
+    found = {ref.removeprefix(OPEN): tip for ref in refs if (tip := desk.refs.get(ref)) is not None}
     if not found and (waited := gate_of_run(desk, given)):
         return one_of(desk, waited, [OPEN + waited])
     if not found:

@@ -121,7 +121,7 @@ class Push:
     def here(self, ref: str) -> str | None:
         """Asked of the process that reads objects, unless there is much to ask: then all are listed at once."""
         if len(self.updates) < FEW or not ref.startswith(OPEN):
-            return self.desk.tip(ref)
+            return self.desk.refs.get(ref)
         if self._open is None:
             self._open = self.desk.refs.under(OPEN)
         return self._open.get(ref)

@@ -377,7 +377,7 @@ class Before:
 
     @classmethod
     def look(cls, desk: Desk, folder: Path) -> Before:
-        head = desk.refs.get("HEAD^{commit}")
+        head = desk.refs.get("HEAD")
         known = (*commits.known_tips(desk.repo), *([head] if head else []))
         found = cls(frozenset(desk.refs.under(OPEN)), needs.writings(desk), known)
         new = folder / "before.new"

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from .. import config
+from ..audit.bundle import bundle_of
 from ..claims.attending import hear_remote
 from ..context import Desk, open_desk
 from ..context.targets import remote_of
@@ -23,7 +24,6 @@ from ..record.runs import Run, RunEntry, RunEvent
 from ..render.runs import run_details, run_trail
 from ..store.git import Git
 from ..store.git.refs import RUNS
-from ..store.remote import RefMove
 from .children import desk_of_run, recorded_run, replayed
 from .endings import Diverged, FlowEnds
 from .engine import Engine
@@ -297,12 +297,9 @@ def export_run(desk: Desk, run: Run, file: Path) -> Path:
         tips |= {RUNS + one.id: one.tip} | {
             f"{EXPORT}{gate}": tip for gate, tip in recorded_gates(one).items()
         }
-    moves = [RefMove(EXPORT + ref.replace("/", "-"), tip, None) for ref, tip in tips.items()]
-    desk.refs.update(moves)
-    try:
-        desk.repo.git.run("bundle", "create", "-q", str(file), *(move.ref for move in moves))
-    finally:
-        desk.refs.update([RefMove(move.ref, None, move.new) for move in moves])
+    file.write_bytes(
+        bundle_of(desk, {EXPORT + ref.replace("/", "-"): tip for ref, tip in sorted(tips.items())})
+    )
     return file
 
 

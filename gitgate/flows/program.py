@@ -33,7 +33,7 @@ from ..model import AWAITING, STOPPING
 from ..model.gate import Gate
 from ..policy import protected_refs
 from ..record.runs import Run, RunStep, words_of_error
-from ..store.git.objects import protected_tip
+from ..store.git.protected import protected_tip
 from ..store.git.refs import CODE_OF_RUNS, RUNS
 from ..store.records import NOBODY, Signature
 from ..store.remote import RefMove
@@ -579,7 +579,7 @@ def code_protected(desk: Desk, file: Path) -> tuple[str, str, Path]:
         )
     path, tip = (
         file.resolve().relative_to(top.resolve()).as_posix(),
-        protected_tip(desk.records.objects, protected_refs(desk)),
+        protected_tip(desk.refs, desk.records.objects, protected_refs(desk)),
     )
     if tip is None or not desk.repo.git.ok("cat-file", "-e", f"{tip}:{path}"):
         raise Usage(

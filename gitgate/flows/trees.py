@@ -32,7 +32,7 @@ from ..record.runs import OF_A_STEP, OWN, RESTS, taken_by
 from ..sharing.branches import deliver_run
 from ..store import read_local_note
 from ..store.git import Repository, discover
-from ..store.git.refs import Refs
+from ..store.git.refs import HEAD, Refs
 from ..store.records import NOBODY
 from ..store.remote import RefMove
 from ..store.work.commits import (
@@ -517,7 +517,7 @@ def branch_name_part(path: str) -> str:
 def stand_at(repo: Repository, head: str, work: str, run: str, *, later: bool) -> RunStalled | None:
     """Bring a working tree to where the run was, or say why not. `later`: it may be ahead of that. Nobody's changes are lost."""
     git, see = repo.git, f"git gate resume {run[:6]}"
-    before, at = head, git.text("rev-parse", "HEAD")
+    before, at = head, Refs(repo).get(HEAD) or ""
     to = at if later and is_ancestor(git, head, at) else head
     if to == head:
         before = at

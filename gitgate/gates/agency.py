@@ -161,10 +161,10 @@ def how_started(desk: Desk, name: str) -> AgentStart:
 def described(desk: Desk, name: str) -> AgentStart | None:
     """The agent that a file of its name describes: what stands after its head is what the program is told about itself."""
     from ..policy import protected_refs
-    from ..store.git.objects import read_protected
+    from ..store.git.protected import read_protected
 
     for folder in FOLDERS:
-        found = read_protected(desk.records.objects, f"{folder}/{name}.md", protected_refs(desk))
+        found = read_protected(desk.refs, desk.records.objects, f"{folder}/{name}.md", protected_refs(desk))
         if found is not None:
             return read_description(desk, name, found.data.decode("utf-8", "replace"), found.source)
     return None
@@ -433,10 +433,10 @@ def note_begun(desk: Desk, run: str, path: str) -> None:
 def is_protected(desk: Desk, code: str) -> bool:
     """Whether that commit is on the protected branch: only such code is gone on with elsewhere than where it began."""
     from ..policy import protected_refs
-    from ..store.git.objects import protected_tip
+    from ..store.git.protected import protected_tip
     from ..store.work.commits import is_ancestor
 
-    tip = protected_tip(desk.records.objects, protected_refs(desk))
+    tip = protected_tip(desk.refs, desk.records.objects, protected_refs(desk))
     return tip is not None and is_ancestor(desk.repo.git, code, tip)
 
 

@@ -81,7 +81,7 @@ def late_of_archived(desk: Desk, remote: str) -> list[str]:
         notes = [note for note in overtaken_folder(desk).iterdir() if is_id(note.name)]
     except OSError:
         return []
-    notes = [note for note in notes if desk.refs.lacks(OPEN + note.name)]
+    notes = [note for note in notes if desk.refs.get(OPEN + note.name) is None]
     if not notes:
         return []
     from ..store.remote.fetch import fetch_folder

@@ -216,9 +216,9 @@ def branch_tells(desk: Desk) -> bool:
     from ..config import FILE
     from ..document import may_have
     from ..store import private_folder
-    from ..store.git.objects import read_protected
+    from ..store.git.protected import read_protected
 
-    found = read_protected(desk.records.objects, FILE, refs)
+    found = read_protected(desk.refs, desk.records.objects, FILE, refs)
     tells = found is not None and may_have(found.data, "notify")
     with suppress(OSError):
         private_folder(known.parent)
@@ -262,12 +262,12 @@ def names_here(desk: Desk) -> list[str]:
     from ..document import codec, may_have
     from ..policy import protected_refs
     from ..store.git import machine_values
-    from ..store.git.objects import read_protected
+    from ..store.git.protected import read_protected
 
     lines = machine_values(desk.repo, r"^gitgate\.notify$").get("gitgate.notify", [])
     found = [named[1] if (named := re.fullmatch(NAMED, line.strip())) else usual_name(line) for line in lines]
     with suppress(GateError):
-        branch = read_protected(desk.records.objects, FILE, protected_refs(desk))
+        branch = read_protected(desk.refs, desk.records.objects, FILE, protected_refs(desk))
         if branch is not None and may_have(branch.data, "notify"):
             section = codec.parse_document(branch.data, branch.source).get("notify")
             for entry in section.items() if section is not None else []:

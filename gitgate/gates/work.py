@@ -166,9 +166,7 @@ def tree_on_branch(desk: Desk, branch: str) -> Path:
         raise Failure(f"{branch!r} is not the name of a branch", hint="--branch feature/login")
     place = worktrees(desk) / f"run-{file_name(branch.encode())}"
     place.parent.mkdir(parents=True, exist_ok=True)
-    known = git.ok("rev-parse", "-q", "--verify", f"refs/heads/{branch}")
-    new = (str(place), branch) if known else ("-b", branch, "--no-track", str(place), "HEAD")
-    git.run("worktree", "add", "-q", *new)
+    desk.refs.check_out(place, branch)
     return place
 
 

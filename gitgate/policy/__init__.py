@@ -15,7 +15,8 @@ from ..model import PRIORITIES, address
 from ..questions.types import TYPES
 from ..store.git import USUAL
 from ..store.git.canonical import mode_kind, parse_history_tree
-from ..store.git.objects import Protected, protected_tip, read_protected
+from ..store.git.protected import Protected, protected_tip, read_protected
+from ..store.git.refs import HEADS_OF_TREES, MAIN_HEAD
 from ..text.digests import sha256
 
 # Who may answer what, as the `policy:` of `.gitgate.yml` says it, read into the values of `terms`.
@@ -429,10 +430,6 @@ class Book:
         return next((p.allowed_signers for p in self.policies if p.allowed_signers), SIGNERS)
 
 
-SERVERS = "main-worktree/HEAD"
-"""That of the repository itself, as a working tree of it says it."""
-
-
 def protected_refs(desk: Desk) -> list[str]:
     """Where the protected branch is looked for, the surest first."""
     named = desk.settings.text("protectedBranch")
@@ -442,7 +439,7 @@ def protected_refs(desk: Desk) -> list[str]:
     if bare or desk.settings.flag("server"):
         # A server whose HEAD names a branch that nobody pushed has its policy on the one that they did push. In a working tree
         # that is made for an agent, HEAD is the agent's branch.
-        head = "HEAD" if desk.repo.git_dir == desk.repo.common_dir else SERVERS
+        head = "HEAD" if desk.repo.git_dir == desk.repo.common_dir else MAIN_HEAD
         return [f"refs/heads/{named}"] if named else [head, *(f"refs/heads/{name}" for name in usual)]
     remote = policy_remote(desk)
     if remote is None:
@@ -487,8 +484,8 @@ def read_rules_file(desk: Desk) -> Protected | None:
     it for no rules would grant what they forbid.
     """
     refs, objects = protected_refs(desk), desk.records.objects
-    found = read_protected(objects, FILE, refs)
-    tip = protected_tip(objects, refs) if found is None else found.commit
+    found = read_protected(desk.refs, objects, FILE, refs)
+    tip = protected_tip(desk.refs, objects, refs) if found is None else found.commit
     (tree,) = objects.find([f"{tip}^{{tree}}"]) if tip else (None,)
     listed = parse_history_tree(tree.payload, len(tree.oid) // 2) if tree is not None else ()
     mode = next((entry.mode for entry in listed if entry.name == os.fsencode(FILE)), "")
@@ -519,7 +516,7 @@ def ref_of(found: Protected | None) -> str | None:
     if found is None:
         return None
     name = found.source.rpartition(":")[0]
-    return name.rpartition("/")[2] if name in ("HEAD", SERVERS) else f"refs/{name}"
+    return name if name in HEADS_OF_TREES else f"refs/{name}"
 
 
 def policy_in_file(found: Protected) -> Policy | None:
@@ -583,7 +580,7 @@ def signers_of(desk: Desk, book: Book | None = None) -> bytes | None:
         return b""  # nobody's signature is good while nobody can say whose keys count
     at = book.commit or book.ref
     refs = [at] if at else protected_refs(desk)
-    file = read_protected(desk.records.objects, book.signers_path, refs)
+    file = read_protected(desk.refs, desk.records.objects, book.signers_path, refs)
     lines = [line for policy in book.policies for line in policy.signers]
     named = any(policy.allowed_signers for policy in book.policies)
     if file is None and not lines:

@@ -15,6 +15,7 @@ from ..model.gate import Answer, Counted, Entry, Gate, Opened, Work
 from ..questions.types import type_of
 from ..record import Summary
 from ..record.events import fold, knew
+from ..store.git.protected import protected_tip
 from ..store.git.signatures import BAD, GOOD, Verdict, verify
 from . import Book, Policy, load_book, protected_refs, ruling, signers_of
 from .addressees import addressees, held_to, is_of_gate, keys_of, way_to_answer
@@ -72,7 +73,7 @@ def paths_of(desk: Desk, book: Book, work: Work) -> tuple[str, ...] | None:
         return None  # where there is a policy there is a commit: a question that names none says nothing of its work
     from ..store.work import touched  # whoever answers loads this module, and few policies have paths
 
-    start = book.ref or next((ref for ref in protected_refs(desk) if desk.refs.get(ref)), None)
+    start = protected_tip(desk.refs, desk.records.objects, [book.ref] if book.ref else protected_refs(desk))
     return touched(desk.repo, start, work.base, work.commit, work.staged)
 
 

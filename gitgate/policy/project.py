@@ -15,7 +15,7 @@ from ..context import Desk
 from ..document import dataclass, replace
 from ..errors import Failure, GateError
 from ..store.git import Repository
-from ..store.git.objects import protected_tip, read_protected
+from ..store.git.protected import protected_tip, read_protected
 from ..store.work import pinned, printable
 from ..store.work import pinned as hiding
 from ..store.work.aside import Difference, Files, compare
@@ -36,7 +36,7 @@ def permissions(desk: Desk, program: str) -> Mapping[str, list[str]]:
     from ..agents import adapter
 
     path = adapter(program).rules_file
-    found = read_protected(desk.records.objects, path, protected_refs(desk)) if path else None
+    found = read_protected(desk.refs, desk.records.objects, path, protected_refs(desk)) if path else None
     if found is None:
         return {}
     import json
@@ -112,7 +112,7 @@ def in_force(
     `written` gets the files that somebody wrote meanwhile.
     """
     lift(there)
-    tip = protected_tip(desk.records.objects, protected_refs(desk))
+    tip = protected_tip(desk.refs, desk.records.objects, protected_refs(desk))
     if tip is None:
         yield InForce(doubt="no protected branch is here: git gate doctor")
         return

@@ -24,7 +24,7 @@ from ..questions.call_rules import (
     strange_tools,
 )
 from ..questions.calls import RuleBook, hold_all
-from ..store.git.objects import MOST_FILE, read_protected
+from ..store.git.protected import MOST_FILE, read_protected
 from ..text import counted, one_line
 from . import read_machine_file, read_rules_file
 
@@ -153,7 +153,7 @@ def tree_files(desks: Sequence[Desk], seen: set[bytes]) -> Iterator[tuple[bytes 
 def read_checked_out(desk: Desk) -> tuple[bytes | GateError, RuleSource]:
     """The file as it was committed on the branch that an agent is on, which may have it where the working tree lacks it."""
     try:
-        found = read_protected(desk.records.objects, FILE, [HEAD])
+        found = read_protected(desk.refs, desk.records.objects, FILE, [HEAD])
     except GateError as wrong:
         return wrong, RuleSource(f"{HEAD}:{FILE}", counts=False)
     if found is None:

@@ -32,6 +32,7 @@ from ..questions.calls import placed_of
 from ..questions.prompts import Circumstances, late_branches, resume_prompt
 from ..store import locked, private_folder, read_local_note, write_private
 from ..store.git import Git, Repository, discover
+from ..store.git.refs import HEAD, Refs
 from ..store.work import commits
 from ..store.work.aside import is_standing
 from ..store.work.restore import (
@@ -231,9 +232,13 @@ def directory_of_run(desk: Desk, gate: Gate) -> Path:
     return Path(found[0].started.text("directory") if found is not None else "")
 
 
+def head_of(there: Repository) -> str | None:
+    """Return the commit that a working tree stands on; None where there is none yet."""
+    return Refs(there).get(HEAD)
+
+
 def stands_as_before(there: Repository, work: Work, branch: str | None) -> bool:
-    head = there.git.run("rev-parse", "--verify", "-q", "HEAD^{commit}", check=False).out.decode().strip()
-    return (head or None) == work.base and commits.head_branch(there.git) == branch
+    return head_of(there) == work.base and commits.head_branch(there.git) == branch
 
 
 def edits_since(desk: Desk, there: Repository, work: Work) -> str:
@@ -339,7 +344,7 @@ def branch_now(desk: Desk, gate: Gate, branch: str) -> str | None:
             there = None
         if there is not None:
             return there
-    return desk.refs.get(f"refs/heads/{branch}^{{commit}}")
+    return desk.refs.get(f"refs/heads/{branch}")
 
 
 def settings_without_programs(there: Repository) -> Mapping[str, str]:

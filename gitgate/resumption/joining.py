@@ -240,10 +240,11 @@ def put_away(desk: Desk, talk: JoinedConversation) -> str:
     if not found.ours or work.commit is None or place.repository_of(desk, found.directory) is None:
         return ""
     there = place.apart(desk, found)
-    head = (
-        there.git.text("rev-parse", "HEAD") if there.git.ok("rev-parse", "-q", "--verify", "HEAD") else None
+    same = (
+        place.head_of(there) == work.base
+        and commits.head_branch(there.git) is None
+        and not is_standing(there)
     )
-    same = head == work.base and commits.head_branch(there.git) is None and not is_standing(there)
     signals = desk.settings.text("signals")
     if same and matches(there, work.commit, work.staged or work.commit, signals=signals):
         with contextlib.suppress(GateError):

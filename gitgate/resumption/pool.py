@@ -36,7 +36,7 @@ from ..sharing.branches import HEADS, finish_cut_off, tip_of
 from ..store import private_folder
 from ..store.git import Repository
 from ..store.git.programs import detach, our_command
-from ..store.git.refs import RUNS, WORK
+from ..store.git.refs import HEAD, RUNS, WORK, Refs
 from ..store.records.journal import Journals
 from ..store.remote import RefMove
 from ..store.remote.fetch import fetch_refs
@@ -189,9 +189,7 @@ def bring_tree(desk: Desk, run: str) -> bool:
 
 def is_as_left(there: Repository, left: dict[str, str]) -> bool:
     try:
-        return there.git.text("rev-parse", "HEAD") == left["head"] and matches(
-            there, left["work"], left["staged"]
-        )
+        return Refs(there).get(HEAD) == left["head"] and matches(there, left["work"], left["staged"])
     except GateError:
         return False
 

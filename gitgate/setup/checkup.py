@@ -32,8 +32,10 @@ from ..policy.rulebook import OTHERS_TOOL, counting_words, load_standing, pendin
 from ..questions.call_rules import strange_tools
 from ..sharing.branches import cut_off
 from ..store.git import Git
-from ..store.git.objects import read_protected
 from ..store.git.programs import our_command
+from ..store.git.protected import read_protected
+from ..store.git.refs import OPEN
+from ..store.remote import LIKE_REFS
 from ..store.work import printable
 from ..text import counted, one_line
 from . import REPLACE, hidden, parts, spec_of, wrong_modes
@@ -111,7 +113,7 @@ def documents(desk: Desk) -> Iterator[Field]:
     with contextlib.suppress(OSError):
         if desk.repo.top is not None:
             found[(desk.repo.top / FILE).read_bytes()] = FILE
-    protected = read_protected(desk.records.objects, FILE, protected_refs(desk))
+    protected = read_protected(desk.refs, desk.records.objects, FILE, protected_refs(desk))
     if protected is not None:
         found.setdefault(protected.data, protected.source)
     for data, source in found.items():
@@ -278,13 +280,15 @@ def answering(desk: Desk, name: str) -> Finding:
     return Finding("remote", GOOD, f"gates go to {name}, and it answers")
 
 
-def replaced_objects(desk: Desk) -> Iterator[Finding]:
-    """Refs by which git reads one object as another. We read none so; a server's own check of a push does."""
+def troubling_refs(desk: Desk) -> Iterator[Finding]:
+    """Refs by which git reads one object as another, or takes one ref for another. We are fooled by neither; a server's own check of
+    a push is by the first, and git pushes no gate that it cannot tell from a branch.
+    """
     if desk.settings.flag("server"):
         if REPLACE not in hidden(desk):
             words = f"whoever may push can have git here read one object as another ({REPLACE}/*)"
             yield Finding("replaced objects", MISSING, words, "git gate init --server")
-        found, delete = sorted(desk.refs.under(f"{REPLACE}/")), "git update-ref -d"
+        found, delete = sorted(desk.refs.under(f"{REPLACE}/", *LIKE_REFS)), "git update-ref -d"
         where, refused = "this repository has", ""
     else:
         name = remote_of(desk)
@@ -293,7 +297,7 @@ def replaced_objects(desk: Desk) -> Iterator[Finding]:
         from ..store.remote.fetch import names_below
 
         try:
-            found = names_below(desk.repo, name, f"{REPLACE}/", timeout=REMOTE_TIMEOUT)
+            found = names_below(desk.repo, name, f"{REPLACE}/", *LIKE_REFS, timeout=REMOTE_TIMEOUT)
         except GateError:
             return  # That it cannot be reached is told already.
         delete = f"git push {quote(name)} --delete"
@@ -301,12 +305,30 @@ def replaced_objects(desk: Desk) -> Iterator[Finding]:
             f"{name} has",
             " (where deleting it is refused, do it on the server: git update-ref -d)",
         )
-    for ref in found[:MOST_NAMED]:
-        words = f"{where} {printable(os.fsencode(ref))}: what stands on that object may not be pushed"
-        yield Finding("replaced objects", WRONG, f"{words}{refused}", f"{delete} {quote(ref)}")
-    if len(found) > MOST_NAMED:
-        words = f"{where} {len(found) - MOST_NAMED} more of them"
-        yield Finding("replaced objects", WRONG, words, "git for-each-ref refs/replace")
+    for what, several in (
+        ("replaced objects", [ref for ref in found if ref.startswith(f"{REPLACE}/")]),
+        ("names of refs", [ref for ref in found if not ref.startswith(f"{REPLACE}/")]),
+    ):
+        for ref in several[:MOST_NAMED]:
+            yield Finding(
+                what,
+                WRONG,
+                f"{where} {trouble_of(ref)}{refused}",
+                f"{delete} {quote(printable(os.fsencode(ref)))}",
+            )
+        if len(several) > MOST_NAMED:
+            words = f"{where} {len(several) - MOST_NAMED} more of them"
+            yield Finding(what, WRONG, words, "git ls-remote" if refused else "git for-each-ref")
+
+
+def trouble_of(ref: str) -> str:
+    """Return the ref with what it stands in the way of."""
+    name = printable(os.fsencode(ref))
+    if ref.startswith(f"{REPLACE}/"):
+        return f"{name}: what stands on that object may not be pushed"
+    meant = name[name.index("/refs/") + 1 :]
+    gate = meant.removeprefix(OPEN) if meant.startswith(OPEN) else ""
+    return f"{name}: git cannot tell {meant} from it{gate and f', so that gate {gate} is not pushed'}"
 
 
 def handing_out(desk: Desk, runner: str) -> Iterator[Finding]:
@@ -449,7 +471,7 @@ LOOKS: tuple[Callable[[Desk], Iterator[Finding]], ...] = (
     policy,
     approvals,
     remote,
-    replaced_objects,
+    troubling_refs,
     locked_refs,
     consent,
     hook_findings,

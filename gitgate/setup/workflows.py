@@ -16,6 +16,7 @@ from ..context import Desk
 from ..context.targets import GITHUB, address_of, is_github, read_address, server_of
 from ..errors import Failure, Usage
 from ..store.git import Git
+from ..store.git.refs import HEAD, read_ref
 from ..version import REPOSITORY
 from . import TEXTS
 from .managed import Managed, ManagedText, refuse_foreign, text_of, top_of
@@ -56,7 +57,7 @@ def installed_from(env: Mapping[str, str]) -> Source | None:
         return built_from(TEXTS, REPOSITORY)
     top = Path(unquote(urlsplit(str(said.get("url", ""))).path))
     if (said["dir_info"] or {}).get("editable"):
-        return checked_out(top, "HEAD", env)
+        return checked_out(top, HEAD, env)
     # A copy of a checkout: the build noted its commit, and the checkout, which may stand elsewhere by now, knows its origin.
     commit = text_of(TEXTS / BUILT).strip()
     return checked_out(top, commit, env) if COMMIT.fullmatch(commit) else None
@@ -85,7 +86,7 @@ def checked_out(top: Path, revision: str, env: Mapping[str, str]) -> Source | No
     if not (top / ".git").exists():
         return None
     address = git.run("remote", "get-url", "origin", check=False).out.decode("utf-8", "replace").strip()
-    commit = git.run("rev-parse", "--verify", revision, check=False).out.decode("ascii", "replace").strip()
+    commit = (read_ref(git, HEAD) or "") if revision == HEAD else revision
     found = source_at(address, commit)
     if found is None:
         return None

@@ -9,6 +9,7 @@ never come back.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -21,6 +22,9 @@ from ..store.records import AT_ONCE
 
 if TYPE_CHECKING:
     from ..exchange.entering import Beyond, Push
+
+LIKES = r"(?i)refs/(?:(?:heads|tags|remotes|notes)/)?refs/"
+LIKE = "git could not tell it from {}: another name is needed, which does not begin with refs/"
 
 HITL = "refs/hitl/"
 OWN = "refs/gitgate/"
@@ -39,7 +43,7 @@ def refusals(
     from ..exchange.entering import Push  # whoever sends a branch does without it
 
     # Where a file system does not tell letters' cases apart, a name that is only like ours is ours.
-    ours = [update for update in updates if update.ref.lower().startswith((HITL, OWN))]
+    ours = [update for update in updates if update.ref.lower().startswith((HITL, OWN)) or is_like(update.ref)]
     push = Push(desk, ours, beyond, acting)
     if len(push.updates) > MOST_REFS:
         return {HITL: f"expected at most {MOST_REFS:,} refs in a push; found {len(push.updates):,}"}
@@ -105,6 +109,8 @@ def is_waiting(push: Push, update: Update) -> bool:
 def judge(push: Push, update: Update) -> str:
     if update.old == update.new:
         return ""
+    if is_like(update.ref):
+        return "" if update.new is None else LIKE.format(update.ref[update.ref.lower().index("/refs/") + 1 :])
     for prefix, rule in RULES.items():
         if update.ref.startswith(prefix):
             try:
@@ -114,6 +120,13 @@ def judge(push: Push, update: Update) -> str:
             except RecursionError:
                 return "it is nested too deeply"
     return "this gitgate knows no such kind of ref; upgrade it on the server, or mend the name"
+
+
+def is_like(ref: str) -> bool:
+    """Whether this is a branch, or a tag, that is called like a whole ref. Where the ref is missing, git completes its name to this
+    one; where both are there, git can push neither.
+    """
+    return re.match(LIKES, ref) is not None
 
 
 def judge_open(push: Push, update: Update, gate: str) -> str:
@@ -208,7 +221,7 @@ def note_erased(push: Push) -> dict[str, str]:
 
     for gate in push.erased:
         try:
-            session, tip = push.here(SESSIONS + gate), push.desk.tip(OPEN + gate)
+            session, tip = push.here(SESSIONS + gate), push.desk.refs.get(OPEN + gate)
             if session is not None and tip is not None and is_to_be_noted(push, gate, tip, session):
                 ref = ERASED + gate
                 push.desk.refs.outside_of_push().update([RefMove(ref, tip, push.here(ref))])

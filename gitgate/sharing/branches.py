@@ -59,7 +59,7 @@ def gained_here(desk: Desk, remote: str) -> Gained:
     """What the branch of this checkout gained."""
     branch = head_branch(desk)
     began = desk.refs.get(f"refs/remotes/{remote}/{branch}") if branch else None
-    tip = desk.refs.get("HEAD^{commit}")
+    tip = desk.refs.get("HEAD")
     return Gained(branch, tip or "", began or "", desk.settings.text("jobBranch"))
 
 
@@ -105,7 +105,7 @@ def deliver_run(desk: Desk) -> str:
     By fast-forward alone. Else the commits stay on the branch that serves the run, and what is said says why.
     """
     served = served_in(desk.repo)
-    tip = desk.refs.get("HEAD^{commit}") or ""
+    tip = desk.refs.get("HEAD") or ""
     if served is None or followed(desk) is not None or tip in ("", served.began):
         return ""  # what came of an answer is delivered with the gate's outcome
     remote, why = remote_of(desk), "" if served.branch else "the run was on no branch"
@@ -238,8 +238,7 @@ def signers_path(desk: Desk) -> str:
 def protected_branch(desk: Desk) -> str:
     """The name of the branch that the policy is read from; nothing where none is here."""
     for ref in protected_refs(desk):
-        asked = ("rev-parse", "-q", "--verify", "--symbolic-full-name", ref)
-        full = desk.repo.git.run(*asked, check=False).out.decode("utf-8", "replace").strip()
+        full = desk.refs.target(ref) if desk.refs.get(ref) is not None else ""
         if full.startswith(HEADS):
             return full.removeprefix(HEADS)
         if full.startswith("refs/remotes/"):

@@ -30,6 +30,7 @@ from ..model.gate import Gate, Outcome
 from ..policy import protected_refs
 from ..store import private_folder, read_local_note, write_private
 from ..store.git import Git
+from ..store.git.protected import protected_tip
 from ..store.git.refs import OPEN, RUNS, SESSIONS, TRACKING, WORK, Update
 from ..store.records.journal import Journals
 from ..store.remote import RefMove
@@ -103,7 +104,7 @@ def stand_apart(desk: Desk) -> Path:
         git.run("config", "--local", "--unset-all", f"remote.{remote}.{key}", check=False)
     git.run("config", "--local", f"remote.{remote}.url", str(place))
     branch = commits.head_branch(git) or ""
-    noted = {"refs": desk.refs.under(OPEN, RUNS), "began": desk.refs.get("HEAD^{commit}") or ""}
+    noted = {"refs": desk.refs.under(OPEN, RUNS), "began": desk.refs.get("HEAD") or ""}
     write_private(note_of(desk), json.dumps({**noted, "branch": branch}).encode())
     return place
 
@@ -126,7 +127,14 @@ def pack(desk: Desk, folder: Path, gate: str = "") -> Parcel:
     shutil.rmtree(folder, ignore_errors=True)
     private_folder(folder)
     tips = sorted({*parcel.refs.values(), *filter(None, (parcel.head,))})
-    known = [tip for tip in (protected_tip(desk), before.get(OPEN + gate) if gate else None) if tip]
+    known = [
+        tip
+        for tip in (
+            protected_tip(desk.refs, desk.records.objects, protected_refs(desk)),
+            before.get(OPEN + gate) if gate else None,
+        )
+        if tip
+    ]
     if tips:
         fed = lines([*tips, *(f"^{tip}" for tip in known)])
         name = desk.repo.git.text("pack-objects", "--revs", "-q", str(folder / "made"), input=fed)
@@ -154,14 +162,10 @@ def made_since(desk: Desk, before: Mapping[str, str], gate: str, noted: Mapping[
         said = reload(desk, gate).outcome
         head = said.commits[-1] if said is not None and said.commits else ""
         return Parcel(gate, head=head, refs=refs)
-    head = desk.refs.get("HEAD^{commit}") or ""
+    head = desk.refs.get("HEAD") or ""
     branch = commits.head_branch(desk.repo.git) or ""
     made = head != noted["began"] or branch != noted["branch"]
     return Parcel("", branch, head if made else "", noted["began"], refs)
-
-
-def protected_tip(desk: Desk) -> str | None:
-    return next(filter(None, (desk.refs.get(f"{ref}^{{commit}}") for ref in protected_refs(desk))), None)
 
 
 # in the job that may write
@@ -271,10 +275,16 @@ def take_objects(desk: Desk, folder: Path, parcel: Parcel) -> None:
         raise BadParcel("objects are missing below what it names") from None
 
 
+def is_commit(desk: Desk, oid: str) -> bool:
+    """Whether it is one itself: a tag only leads to one."""
+    found = desk.records.objects.find([f"{oid}^{{commit}}"])[0]
+    return found is not None and found.oid == oid
+
+
 def against(desk: Desk, parcel: Parcel) -> str:
     """What speaks against the refs; empty when nothing does."""
     remote = remote_of(desk) or ""
-    if parcel.head and desk.refs.get(f"{parcel.head}^{{commit}}") != parcel.head:  # a tag only leads to one
+    if parcel.head and not is_commit(desk, parcel.head):
         return f"{parcel.head[:10]} is no commit"
     for gate in parcel.asked:
         if desk.refs.get(OPEN + gate) is not None or desk.tracked(remote, gate) is not None:

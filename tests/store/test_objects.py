@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gitgate.errors import BrokenRecord, Failure
 from gitgate.store import git as repository
-from gitgate.store.git import objects
+from gitgate.store.git import objects, protected
 from gitgate.store.git.canonical import (
     EXECUTABLE,
     FOLDER,
@@ -38,11 +38,17 @@ from gitgate.store.git.objects import (
     PlumbingObjects,
     open_objects,
 )
+from gitgate.store.git.refs import Refs
 from support.testbed.memory import MemoryObjects
 from support.testbed.repositories import Clone
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 ABSENT = "1" * 40
+
+
+@pytest.fixture
+def refs(repo: Clone) -> Refs:
+    return Refs(repo.repository)
 
 
 def plumbing(repo: Clone) -> Objects:
@@ -114,35 +120,48 @@ def test_names_are_gits_own(store: Objects, repo: Clone) -> None:
 
 
 def test_a_name_is_what_git_means_by_it(real: Objects, repo: Clone) -> None:
-    """A commit, a branch's file, a symbolic link's words; and two words in a name are no answer of git's."""
+    """A commit, a file of it, a symbolic link's words; nothing but a whole id names where to begin."""
     repo.write("a folder/a file", "words\n")
     (repo.path / "link").symlink_to("elsewhere")
     tip = repo.commit("files")
     link = NamedObject(repo.git("rev-parse", "HEAD:link"), BLOB, b"elsewhere")
-    commit, file, linked = real.find(["HEAD^{commit}", "HEAD:a folder/a file", f"{tip}:link"])
+    commit, file, linked = real.find([f"{tip}^{{commit}}", f"{tip}:a folder/a file", f"{tip}:link"])
     assert commit == (tip, COMMIT, real.read(tip)[1])
     assert file is not None
     assert (file.kind, file.payload) == (BLOB, b"words\n")
     assert linked == link
-    nothing = ["HEAD:none", "refs/heads/none", "two words", "a blob 7", "", "HEAD\nHEAD", ABSENT]
+    nothing = [f"{tip}:none", f"{tip}:two words", f"{tip}:a blob 7", f"{tip}:a\n{tip}", ABSENT]
     assert real.find([*nothing, f"{tip}:link"]) == [*[None] * len(nothing), link]
+    for name in (
+        "HEAD",
+        "HEAD:link",
+        "refs/heads/main",
+        "main",
+        "",
+        tip[:39],
+        f"{tip}~",
+        f"{tip}0",
+        f"x{tip}",
+    ):
+        with pytest.raises(BrokenRecord, match="does not begin with a full object id"):
+            real.find([tip, name])
 
 
-def test_a_file_of_the_protected_branch(real: Objects, repo: Clone) -> None:
+def test_a_file_of_the_protected_branch(real: Objects, repo: Clone, refs: Refs) -> None:
     """Of the first branch that is there, whether it has the file or not; never one that fills the memory."""
     repo.write(".gitgate.yml", "policy: {}\n")
     tip = repo.commit("policy")
-    refs = ["refs/remotes/origin/HEAD", "refs/heads/none", "HEAD", "refs/heads/main"]
-    found = objects.read_protected(real, ".gitgate.yml", refs)
-    assert found == objects.Protected(b"policy: {}\n", "HEAD:.gitgate.yml", tip)
-    assert objects.protected_tip(real, refs) == tip
-    assert objects.read_protected(real, "none", refs) is None
-    assert objects.read_protected(real, ".gitgate.yml", refs[:2]) is None
-    assert objects.protected_tip(real, refs[:2]) is None
-    repo.write(".gitgate.yml", "#" * (objects.MOST_FILE + 1))
+    names = ["refs/remotes/origin/HEAD", "refs/heads/none", "HEAD", "refs/heads/main"]
+    found = protected.read_protected(refs, real, ".gitgate.yml", names)
+    assert found == protected.Protected(b"policy: {}\n", "HEAD:.gitgate.yml", tip)
+    assert protected.protected_tip(refs, real, names) == tip
+    assert protected.read_protected(refs, real, "none", names) is None
+    assert protected.read_protected(refs, real, ".gitgate.yml", names[:2]) is None
+    assert protected.protected_tip(refs, real, names[:2]) is None
+    repo.write(".gitgate.yml", "#" * (protected.MOST_FILE + 1))
     repo.commit("large")
     with pytest.raises(Failure, match="HEAD is larger than 1048576 bytes"):
-        objects.read_protected(real, ".gitgate.yml", refs)
+        protected.read_protected(refs, real, ".gitgate.yml", names)
 
 
 @pytest.mark.parametrize("oid", [ABSENT, "0" * 40, "f" * 64])
@@ -277,22 +296,22 @@ def test_what_another_process_writes_meanwhile_is_seen(real: Objects, repo: Clon
     assert real.read(first)[1] == b"first"
 
 
-def test_a_branch_that_moves_meanwhile_is_looked_up_anew(real: Objects, repo: Clone) -> None:
+def test_a_branch_that_moves_meanwhile_is_looked_up_anew(real: Objects, repo: Clone, refs: Refs) -> None:
     """Also one that was not there, was packed, or is gone again."""
     first, second = repo.commit("first", file="1"), repo.commit("second", file="2")
-    names = ["refs/heads/new^{commit}", "refs/heads/new:file"]
 
-    def new() -> list[tuple[str, bytes] | None]:
-        return [found and (found.oid, found.payload[:1]) for found in real.find(names)]
+    def new() -> tuple[str, bytes] | None:
+        found = protected.read_protected(refs, real, "file", ["refs/heads/new"])
+        return None if found is None else (str(found.commit), found.data)
 
-    assert new() == [None, None]
+    assert new() is None
     for tip, words in ((first, b"1"), (second, b"2")):
         repo.git("update-ref", "refs/heads/new", tip)
-        assert new() == [(tip, b"t"), (repo.git("rev-parse", f"{tip}:file"), words)]
+        assert new() == (tip, words)
         repo.git("pack-refs", "--all")
-        assert new()[0] == (tip, b"t")
+        assert new() == (tip, words)
     repo.git("update-ref", "-d", "refs/heads/new")
-    assert new() == [None, None]
+    assert new() is None
 
 
 def test_one_git_says_what_names_mean_while_the_store_is_open(
@@ -308,10 +327,10 @@ def test_one_git_says_what_names_mean_while_the_store_is_open(
 
     monkeypatch.setattr(repository.Git, "pipe", counted)
     tip = repo.head()
-    assert [real.find([name])[0] is None for name in ("HEAD", tip, "none")] == [False, False, True]
+    assert [real.find([name])[0] is None for name in (f"{tip}:", tip, ABSENT)] == [False, False, True]
     assert begun == [("cat-file", "--batch")]
     real.close()
-    assert real.find(["HEAD"]) != [None]
+    assert real.find([tip]) != [None]
     assert len(begun) == 2
 
 

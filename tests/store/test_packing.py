@@ -173,23 +173,6 @@ def test_what_is_there_already_stays(repo: Clone) -> None:
     assert after.st_mtime > 1
 
 
-def test_a_tip_is_the_ref_and_its_commit_is_known(repo: Clone) -> None:
-    """One question instead of two; a ref that is not there, or whose object is gone, is left to git."""
-    objects = PlumbingObjects(repo.repository.git)
-    commit = repo.commit("words")
-    repo.git("update-ref", "refs/hitl/open/abcdefghjk", commit)
-    assert objects.tip("refs/hitl/open/abcdefghjk") == commit
-    assert objects.read(commit) == objects.read(commit)
-    assert objects.tip("refs/hitl/open/bcdefghjkm") is None
-    later = repo.commit("later")
-    repo.git("update-ref", "refs/hitl/open/abcdefghjk", later)
-    assert objects.tip("refs/hitl/open/abcdefghjk") == later
-    (repo.path / ".git" / "objects" / later[:2] / later[2:]).unlink()
-    objects.close()
-    assert objects.tip("refs/hitl/open/abcdefghjk") is None
-    objects.close()
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(payload=st.binary(max_size=300))
 def test_names_are_gits(repo: Clone, payload: bytes) -> None:

@@ -149,7 +149,7 @@ def test_head_that_moved_meanwhile(repo: Clone) -> None:
 
 def test_conflicts_that_git_cannot_tell(repo: Clone) -> None:
     """With a commit that is not here there are none to name."""
-    assert conflicts(repo.repository.git, "HEAD", "1" * 40) == []
+    assert conflicts(repo.repository.git, repo.head(), "1" * 40) == []
 
 
 def test_what_work_touches_without_a_base(repo: Clone) -> None:

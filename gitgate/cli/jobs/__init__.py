@@ -21,7 +21,7 @@ from ...policy import policy_remote, protected_refs
 from ...resumption.calls import pool_of
 from ...setup import in_job
 from ...store.git import altered, config_digest, keep_config, put_back, watch_config
-from ...store.git.objects import protected_tip
+from ...store.git.protected import protected_tip
 from ...surfaces.forge.accept import doubt, is_retried, may_go_on
 from ...surfaces.forge.hosts import started_by
 from ...surfaces.forge.hosts.connect import names_of_token
@@ -199,7 +199,7 @@ def need_protected(screen: Screen, desk: Desk) -> None:
         return
     refs = protected_refs(desk)
     known = desk.settings.text("protectedBranch") or desk.refs.get(f"refs/remotes/{policy_remote(desk)}/HEAD")
-    if known and protected_tip(desk.records.objects, refs[:1]) is not None:
+    if known and protected_tip(desk.refs, desk.records.objects, refs[:1]) is not None:
         return
     raise NotAllowed(
         f"this job does not know the default branch, whose policy holds: {refs[0]} is not here",

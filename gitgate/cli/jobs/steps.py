@@ -184,7 +184,7 @@ def publish_command(screen: Screen) -> int:
     need_protected(screen, desk)
     refuse_other_requesters(desk, logins_of(accounts_behind_job(screen)))
     pushed = publish_branch(desk)
-    made = head_branch(desk), desk.refs.get("HEAD^{commit}") or ""
+    made = head_branch(desk), desk.refs.get("HEAD") or ""
     return show_pushed(screen, desk, forge, pushed, made)
 
 

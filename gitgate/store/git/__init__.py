@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,6 +50,20 @@ SEALED = {
     "GIT_PAGER": "cat",
 }
 HOOKS_OFF = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+
+
+# Subcommands that complete a name which they are given: `refs/heads/main` is `refs/tags/refs/heads/main` to them where there is no
+# such branch, and `HEAD` a tag called so where there is no commit yet. They are given full ids.
+COMPLETING = frozenset(
+    """archive bisect blame branch bundle cat-file checkout cherry-pick commit-tree describe diff diff-index diff-tree fast-export fetch
+    format-patch grep log ls-tree merge merge-base merge-tree name-rev notes pack-objects push range-diff read-tree rebase reflog
+    replace reset restore rev-list rev-parse revert show show-branch stash switch tag worktree""".split()
+)
+# A ref, or a name that git looks for as one, where an id belongs.
+_NAME = r"\^?(?:refs/|(?:[A-Z]+_)HEAD(?![\w/.-])|@(?:$|[{~^]))"
+# The same of a refspec's source: git completes neither a pattern nor what is left out.
+_SOURCE = r"\+?(?:refs/(?![^:]*\*)|(?:[A-Z]+_)?HEAD(?![\w/.-])|@(?:$|[{~^])|[0-9a-f]{40,}(?:$|:))"
+_TALKS = ("fetch", "push")
 
 
 Piped = subprocess.Popen[bytes]
@@ -119,8 +134,14 @@ class Git:
         env: Mapping[str, str] | None = None,
         check: bool = True,
         timeout: float | None = None,
+        completes: bool = False,
     ) -> GitResult:
-        """Run `git *args`; a failure raises GitFailed with git's own words unless `check` is off."""
+        """Run `git *args`; a failure raises GitFailed with git's own words unless `check` is off.
+
+        `completes`: git may complete names: a person's own words, which mean what git makes of them.
+        """
+        if not completes:
+            refuse_names(args)
         try:
             done = subprocess.run(
                 [*self.prefix, *args],
@@ -161,6 +182,7 @@ class Git:
         stderr: int = subprocess.DEVNULL,
     ) -> Piped:
         """A git process that is talked to over its pipes; the caller closes it."""
+        refuse_names(args)
         try:
             return subprocess.Popen(
                 [*self.prefix, *args],
@@ -189,7 +211,28 @@ class Git:
 
 def verb_of(args: Sequence[str]) -> str:
     """What git is asked to do, behind the settings for it."""
-    return next(word for before, word in zip(("", *args), args, strict=False) if "-c" not in (before, word))
+    return next(
+        word
+        for before, word in zip(("", *args), args, strict=False)
+        if before != "-c" and (not word.startswith("-") or word == args[-1])
+    )
+
+
+def refuse_names(args: Sequence[str]) -> None:
+    """Refuse a name of a ref where git would complete it: whoever can push a tag would choose what it stands for."""
+    verb = verb_of(args)
+    if verb not in COMPLETING or (verb, *args[1:2]) == ("reflog", "exists"):  # that takes whole names
+        return
+    words = list(args[args.index(verb) + 1 :])
+    # Behind `--` stand files, but with some: there a directory or a remote comes first.
+    if "--" in words and verb not in (*_TALKS, "worktree"):
+        words = words[: words.index("--")]
+    for word in words:
+        # A branch that is checked out, or is to be, for a working tree: no rule and no record is read there.
+        if verb == "rev-parse" and word.startswith("refs/heads/"):
+            continue
+        if re.match(_SOURCE if verb in _TALKS else _NAME, word):
+            raise GitFailed(f"git {verb} would complete the name {word!r}: it is given an id", status=128)
 
 
 # The system's reason ends a line of git's; a checkout that cannot write a file which it could make names none.
@@ -201,8 +244,6 @@ _FULL = (
 
 def failure(command: str, result: GitResult) -> GitFailed:
     """In git's own words; that the repository is not ours to write has words that say what to do."""
-    import re
-
     forbidden = re.search(
         r"insufficient permission for adding an object|(?:lock|create|open|write|update).*: (?:Permission denied|Read-only file system)",
         result.err,
@@ -426,24 +467,24 @@ class BranchChange:
     at: int
 
 
-def load_changes(repo: Repository, ref: str, paths: Sequence[str]) -> list[BranchChange]:
-    """The commits that changed one of these files, oldest first; a merge counts as what it brought to the branch."""
+def load_changes(repo: Repository, tip: str, paths: Sequence[str]) -> list[BranchChange]:
+    """The commits below `tip` that changed one of these files, oldest first; a merge counts as what it brought to the branch."""
     said = repo.git.text(
-        "log", "--first-parent", "--no-show-signature", "--format=tformat:%H %ct", ref, "--", *paths
+        "log", "--first-parent", "--no-show-signature", "--format=tformat:%H %ct", tip, "--", *paths
     )
     found = [line.split(" ") for line in said.split("\n") if line]
     return [BranchChange(commit, int(at)) for commit, at in reversed(found)]
 
 
-def load_line(repo: Repository, ref: str) -> dict[str, int]:
+def load_line(repo: Repository, tip: str) -> dict[str, int]:
     """The place of each commit on the branch's first-parent line, counted from its beginning."""
-    said = repo.git.text("rev-list", "--first-parent", ref).split("\n")
+    said = repo.git.text("rev-list", "--first-parent", tip).split("\n")
     return {commit: place for place, commit in enumerate(reversed(said))}
 
 
-def left_line(repo: Repository, ref: str, commit: str) -> str | None:
+def left_line(repo: Repository, tip: str, commit: str) -> str | None:
     """Where a commit left the branch; None where it never was on it, or is not here."""
-    said = repo.git.run("merge-base", ref, commit, check=False)
+    said = repo.git.run("merge-base", tip, commit, check=False)
     return said.out.decode().strip() or None
 
 

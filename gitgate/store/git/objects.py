@@ -1,4 +1,4 @@
-"""Store: git objects, read and written raw, by whichever way is cheaper here; and a file as the protected branch has it.
+"""Store: git objects, read and written raw, by whichever way is cheaper here.
 
 Importing pygit2 costs forty times a git process, so a verb about one gate goes through git's plumbing; a walk over
 thousands, and a process that lives long, goes through pygit2. Both meet the same contract suite.
@@ -7,6 +7,7 @@ thousands, and a process that lives long, goes through pygit2. Both meet the sam
 from __future__ import annotations
 
 import os
+import re
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -14,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Protocol
 
-from ...document import NamedTuple, dataclass
+from ...document import NamedTuple
 from ...errors import BrokenRecord, Failure
 from ...text.digests import raw_digest
 from .. import own_object_folder, read_sharing, write_object
@@ -131,6 +132,8 @@ MOST_ASKED = 4096
 MOST_AHEAD, MOST_HELD = 1 << 16, 1 << 24
 MOST_WORDS = 1 << 14  # what a pipe takes without anybody reading at its other end
 BLOB, TREE, COMMIT = "blob", "tree", "commit"
+# What may stand behind an id: git completes whatever does not begin with a whole one.
+BY_ID = r"([0-9a-f]+)(?:\^\{(?:commit|tree|object)\}|:.*)?"
 # No object of a record comes near; whoever plants a larger one must not fill the reader's memory.
 MOST_BYTES = 32 << 20
 
@@ -150,7 +153,9 @@ class Objects(Protocol):
     def read(self, oid: str) -> tuple[str, bytes]: ...
 
     def find(self, names: Sequence[str]) -> list[NamedObject | None]:
-        """What git means by each of these, such as `HEAD:folder/file`; None where there is no such thing."""
+        """Return what each of these is: a full id, alone or with `^{commit}`, `^{tree}` or `:PATH`; None where there is no such
+        thing. A name of a ref is refused: git would complete it.
+        """
 
     def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
         """What is asked for soon, read at once where that is cheaper; what is missing or unsound waits for `read`."""
@@ -159,9 +164,6 @@ class Objects(Protocol):
         """What was read ahead, and is not needed any more."""
 
     def write(self, kind: str, payload: bytes) -> str: ...
-
-    def tip(self, ref: str) -> str | None:
-        """What the ref points at, if that is cheaper to learn here than from git; else None."""
 
     def together(self) -> AbstractContextManager[None]:
         """What is written inside may reach the repository only at its end, or at `flush`."""
@@ -195,7 +197,6 @@ class PlumbingObjects:
         self.said: TimedReader | None = None
         self.width = width
         self.waiting: dict[str, tuple[str, bytes]] | None = None
-        self.known: dict[str, tuple[str, bytes]] = {}
         self.held: dict[str, tuple[str, bytes]] = {}
         self.held_bytes = 0
 
@@ -207,9 +208,9 @@ class PlumbingObjects:
             return self.held[oid]
         if self.waiting and oid in self.waiting:
             return self.waiting[oid]
-        if oid in self.known:
-            return self.known.pop(oid)
         check_oid(oid)  # git would resolve any name, and a newline in it would shift every later answer
+        if len(oid) != 2 * self.width:  # it would look for a ref that is called so
+            raise missing(oid)
         self.asked += 1
         if self.asked == MANY_READS:
             self.second = self.library()
@@ -218,25 +219,19 @@ class PlumbingObjects:
         found = self.ask(oid)
         return found.kind, found.payload
 
-    def tip(self, ref: str) -> str | None:
-        """Git reads the object as well when it looks a ref up, so that what is asked next is known already."""
-        try:
-            found = self.ask(ref)
-        except BrokenRecord:
-            return None
-        self.known = {found.oid: (found.kind, found.payload)}
-        return found.oid
-
     def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
         """One question after the other takes two processes in turns; here git answers many while nobody waits."""
         if self.second is not None:
             return {}
         at_once = MOST_ASKED // (2 * self.width + 1)
-        wanted = [oid for oid in dict.fromkeys(oids) if oid not in self.held and OID.fullmatch(oid)]
+        wanted = [oid for oid in dict.fromkeys(oids) if oid not in self.held and self.is_id(oid)]
         for start in range(0, len(wanted), at_once):
             if self.held_bytes > MOST_HELD or not self.hold(wanted[start : start + at_once]):
                 break
         return {oid: self.held[oid] for oid in oids if oid in self.held}
+
+    def is_id(self, oid: str) -> bool:
+        return len(oid) == 2 * self.width and OID.fullmatch(oid) is not None
 
     def hold(self, oids: Sequence[str]) -> bool:
         """Ask for these, and keep what is sound and small; False where git stopped in the middle."""
@@ -270,6 +265,7 @@ class PlumbingObjects:
 
     def find(self, names: Sequence[str]) -> list[NamedObject | None]:
         """Of a few names all are asked before the first answer is read: git looks while we do."""
+        require_ids(names, self.width)
         asked = [name for name in names if "\n" not in name]  # else it would be two questions
         words = "".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape")
         if len(words) > MOST_WORDS:
@@ -444,10 +440,6 @@ class LibraryObjects:
             self.shared.give(folder / oid[2:])
         return oid
 
-    def tip(self, ref: str) -> str | None:
-        del ref
-        return None
-
     def together(self) -> AbstractContextManager[None]:
         return nullcontext()
 
@@ -480,38 +472,12 @@ def open_library(repo: Repository) -> LibraryObjects | None:
         return None
 
 
-# No file that a project is configured by is larger.
-MOST_FILE = 1 << 20
-
-
-@dataclass(frozen=True)
-class Protected:
-    """The file, and where it was read: the branch and the path, and the branch's commit."""
-
-    data: bytes
-    source: str
-    commit: str | None = None
-
-
-def read_protected(objects: Objects, path: str, refs: Sequence[str]) -> Protected | None:
-    """The file on the first of `refs` that is there; None where that branch has no such file, or no branch is there."""
-    names = [part for ref in refs for part in (f"{ref}^{{commit}}", f"{ref}:{path}")]
-    found = objects.find(names)
-    for ref, commit, file in zip(refs, found[::2], found[1::2], strict=True):
-        if commit is None:
-            continue
-        if file is None or file.kind != BLOB:
-            return None
-        if len(file.payload) > MOST_FILE:
-            raise Failure(f"{path} on {ref} is larger than {MOST_FILE} bytes", hint="make it smaller")
-        return Protected(file.payload, f"{ref.removeprefix('refs/')}:{path}", commit.oid)
-    return None
-
-
-def protected_tip(objects: Objects, refs: Sequence[str]) -> str | None:
-    """The commit that the protected branch is at; None where no branch is there."""
-    found = objects.find([f"{ref}^{{commit}}" for ref in refs])
-    return next((commit.oid for commit in found if commit is not None), None)
+def require_ids(names: Sequence[str], width: int) -> None:
+    """Refuse each that does not begin with a full id. `width` is the length of a binary one."""
+    for name in names:
+        found = re.fullmatch(BY_ID, name, re.DOTALL)
+        if found is None or len(found[1]) != 2 * width:
+            raise BrokenRecord(f"{name[:80]!r} does not begin with a full object id")
 
 
 def missing(oid: str) -> BrokenRecord:

@@ -47,8 +47,11 @@ BESIDE = ("packed-refs", "HEAD")
 PACKED_HEAD = b"# pack-refs with: peeled fully-peeled sorted \n"
 MANY_NEW = 100
 
-# A name that means one ref to git, in a file of its own in the common folder or in that of packed refs.
-PLAIN = r"refs/(?!bisect/|worktree/|rewritten/)(?:[A-Za-z0-9_+-]+/)*[A-Za-z0-9_+-]+"
+HEAD, MAIN_HEAD = "HEAD", "main-worktree/HEAD"
+HEADS_OF_TREES = (HEAD, MAIN_HEAD)
+# A ref in a file of its own in the common folder, or in that of packed refs.
+_PART = r"[A-Za-z0-9_+%-]+(?:\.(?!lock(?:/|$))[A-Za-z0-9_+%-]+)*"
+PLAIN = rf"refs/(?!bisect/|worktree/|rewritten/)(?:{_PART}/)*{_PART}"
 # To read more than these takes longer than git, which searches in them.
 MOST_PACKED = 1 << 20
 
@@ -74,38 +77,102 @@ class CutOff:
     since: float
 
 
+def read_ref(git: Git, ref: str, git_dir: Path | None = None) -> str | None:
+    """Return what git reads of the ref of this very name, in another of its folders if one is named; None where it is missing.
+
+    Where git cannot read it, that is an error, and no ref that is missing.
+    """
+    env = None if git_dir is None else {"GIT_DIR": str(git_dir)}
+    asked = ("show-ref", "--verify", "--hash", "--", ref)
+    said = git.run(*asked, env=env, check=False)
+    if said.code == 0:
+        return said.out.decode().strip()
+    if git.run(*asked[:2], "--quiet", *asked[2:], env=env, check=False).code != 1:
+        raise GitFailed(f"git show-ref failed: {said.err}", status=said.code, stderr=said.err)
+    return None
+
+
 class Refs:
     def __init__(self, repo: Repository) -> None:
         self.git: Git = repo.git
+        self.git_dir = repo.git_dir
         self.common_dir = repo.common_dir
         self.zero = repo.zero
 
     def get(self, ref: str) -> str | None:
-        """What a ref or another name stands for. A git takes a hundred times as long as to read what it would read: of plain names it is
-        asked only where its files do not say it plainly.
+        """Return the id that the ref of this very name has; None where there is no such ref.
+
+        Git completes a name elsewhere: asked for a missing `refs/heads/main` it would take a tag called `refs/heads/main`, which
+        anybody may have pushed. Here a name is `HEAD`, `main-worktree/HEAD` or begins with `refs/`, and stands for itself. A git
+        takes a hundred times as long as reading its files, and is asked only where they do not say it plainly.
         """
+        if ref not in HEADS_OF_TREES and not ref.startswith("refs/"):
+            raise GitFailed(f"not the full name of a ref: {ref!r}", status=128)
         with suppress(OSError):  # git has the words for it
-            known = self.in_files(ref) if re.fullmatch(PLAIN, ref) else None
+            known = self.in_files(ref)
             if known is not None:
                 return known or None
-        found = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", ref, check=False)
+        return read_ref(self.git, HEAD, self.common_dir) if ref == MAIN_HEAD else read_ref(self.git, ref)
+
+    def target(self, ref: str) -> str:
+        """Return the ref that this one stands for: another one where it is symbolic, else itself."""
+        main = ref == MAIN_HEAD
+        env = {"GIT_DIR": str(self.common_dir)} if main else None
+        said = self.git.run("symbolic-ref", "-q", HEAD if main else ref, env=env, check=False)
+        return said.out.decode("utf-8", "surrogateescape").removesuffix("\n") or ref
+
+    def revision(self, words: str) -> str | None:
+        """Return the object that a person means by these words, completed as git completes them. No name that the product chose
+        itself, or took from a record, goes this way.
+        """
+        asked = ("--verify", "--quiet", "--end-of-options", words)
+        found = self.git.run("rev-parse", *asked, check=False, completes=True)
         return found.out.decode().strip() or None if found.code == 0 else None
 
-    def in_files(self, ref: str) -> str | None:
-        """The id that git's files have for a ref, empty where they have none; None where git is to say it.
+    def check_out(self, directory: Path, branch: str) -> None:
+        """Make a working tree on a branch, which begins at HEAD where there is none of that name.
+
+        By its id, and put on the branch afterwards: git would complete a name, to a tag that is called as the branch.
+        """
+        ref = f"refs/heads/{branch}"
+        tip, head = self.get(ref), self.get(HEAD)
+        if tip is None and head is None:
+            raise GitFailed("there is no commit here yet that a branch could begin with", status=128)
+        if tip is None:
+            self.git.run("update-ref", ref, str(head), self.zero)
+        self.git.run("worktree", "add", "-q", "--detach", "--", str(directory), str(tip or head))
+        Git(directory, self.git.env).run("symbolic-ref", HEAD, ref)
+
+    def in_files(self, ref: str, depth: int = 5) -> str | None:
+        """Return the id that git's files have for a ref, empty where they have none; None where git is to say it.
 
         Git puts a ref into its file of packed refs before it takes the loose one away.
         """
-        place = self.common_dir / ref
-        if place.is_symlink() or self.has_reftable():
+        place = self.place_of(ref)
+        if place is None or place.is_symlink() or self.has_reftable() or not depth:
             return None
         try:
-            return self.plain(place.read_bytes())
+            return self.loose(place.read_bytes(), depth)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             pass
         packed = self.packed()
-        if packed is None:
-            return None
+        return None if packed is None else self.in_packed(packed, ref)
+
+    def place_of(self, ref: str) -> Path | None:
+        """Return the file that a loose ref of this name is in; None where git is to say it."""
+        if ref == HEAD:
+            return self.git_dir / HEAD
+        if ref == MAIN_HEAD:
+            return self.common_dir / HEAD
+        return self.common_dir / ref if re.fullmatch(PLAIN, ref) else None
+
+    def loose(self, said: bytes, depth: int) -> str | None:
+        """Return the id that a loose ref's file has, itself or through the ref that it names."""
+        if said.startswith(b"ref: refs/") and said.endswith(b"\n"):
+            return self.in_files(said[len(b"ref: ") : -1].decode("utf-8", "surrogateescape"), depth - 1)
+        return self.plain(said)
+
+    def in_packed(self, packed: bytes, ref: str) -> str | None:
         at = packed.find(f" {ref}\n".encode())
         return self.plain(packed[packed.rfind(b"\n", 0, at) + 1 : at] + b"\n") if at >= 0 else ""
 
@@ -160,17 +227,6 @@ class Refs:
         except (FileNotFoundError, NotADirectoryError):
             loose = set()
         return sorted(loose | packed_names(self.common_dir / "packed-refs", start))
-
-    def lacks(self, ref: str) -> bool:
-        """Whether it is sure that there is no such ref. No process is started for it; git puts a ref into its file of packed
-        refs before it takes the loose one away.
-        """
-        if os.path.lexists(self.common_dir / ref) or self.has_reftable():
-            return False
-        try:
-            return os.fsencode(f" {ref}\n") not in (self.common_dir / "packed-refs").read_bytes()
-        except FileNotFoundError:
-            return True
 
     def may_have(self, folder: str) -> bool:
         """Whether any ref may be below a folder, however deep. False is sure, and no process is started for it."""

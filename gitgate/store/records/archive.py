@@ -308,8 +308,8 @@ def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()
     """What the folds of these shelves took, read from their messages along first parents by one git process."""
     if not months:
         return {}
-    month_of = {shelf.ref: shelf.month for shelf in months}
-    # Names, not ids: `%S` then says which month a fold was reached from.
+    # `%S` says from which of these a fold was reached. Ids: git would complete a name.
+    month_of = {shelf.fold: shelf.month for shelf in reversed(months)}
     narrow = [f"--grep=^{gate} " for gate in only] if len(only) <= 100 else []
     form = ["--first-parent", "--no-show-signature", "--basic-regexp", "--format=%S%x09%P%n%B%x00"]
     asked = ["log", *form, *narrow, *month_of, "--"]
@@ -317,8 +317,8 @@ def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()
     found: dict[str, ArchivedGate] = {}
     for fold in repo.git.records(*asked):
         head, _, message = fold.partition("\n")
-        ref, _, parents = head.partition("\t")
-        read_fold(found, month_of.get(ref, ""), frozenset(parents.split()), message, wanted)
+        newest, _, parents = head.partition("\t")
+        read_fold(found, month_of.get(newest, ""), frozenset(parents.split()), message, wanted)
     return found
 
 

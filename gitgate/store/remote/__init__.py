@@ -17,6 +17,8 @@ from ..git import Repository, parse_config
 HITL = "refs/hitl/"
 TRACKING = "refs/gitgate/"
 SAMPLE = "refs/hitl/open/2222222222"
+# Where git looks for a ref whose name is not whole to it.
+COMPLETED = ("refs/", "refs/tags/", "refs/heads/", "refs/remotes/")
 
 # Compiled at first use: most runs of the command need one of them.
 _PLAIN_NAME = r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*"
@@ -71,7 +73,8 @@ class RefFate:
 
     `missing_at` names further addresses of the remote that did not take it; the first address alone decides `ok`.
     `heard`: the lines that the server said besides; `notes`: those of them that our hook said of refs. `unable`: why it could not
-    do it for the moment, whatever it thinks of it, in its own words.
+    do it for the moment, whatever it thinks of it, in its own words. `blocked`: refs there that git takes it for, so that no push
+    reaches it.
     """
 
     ref: str
@@ -82,6 +85,7 @@ class RefFate:
     heard: tuple[str, ...] = field(default=(), compare=False)
     unable: str = field(default="", compare=False)
     notes: tuple[HookNote, ...] = field(default=(), compare=False)
+    blocked: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -164,6 +168,15 @@ def validate_move(move: RefMove) -> None:
         raise Usage(f"{move.ref} is to be deleted, but its expected value is missing")
 
 
+LIKE_REFS = tuple(f"{start}refs/" for start in (*COMPLETED, "refs/notes/"))
+"""Where refs are that are called like a whole other ref."""
+
+
+def look_alikes(ref: str) -> tuple[str, ...]:
+    """Return the refs that git may take for this one where it completes names: a branch `refs/heads/refs/hitl/open/ID` is one."""
+    return (*(f"{start}{ref}" for start in COMPLETED), f"refs/remotes/{ref}/HEAD")
+
+
 def gate_of(ref: str) -> str:
     """What belongs together: the refs of one gate; any other ref stands for itself."""
     parts = ref.split("/")
@@ -225,8 +238,8 @@ def push_remotes(repo: Repository, config: Mapping[str, str]) -> list[str]:
     default = config.get("remote.pushdefault", "")
     if not default and named <= {"origin"}:
         return []
-    said = repo.git.run("symbolic-ref", "-q", "--short", "HEAD", check=False).out
-    branch = said.decode("utf-8", "surrogateescape").removesuffix("\n")
+    said = repo.git.run("symbolic-ref", "-q", "HEAD", check=False).out
+    branch = said.decode("utf-8", "surrogateescape").removesuffix("\n").removeprefix("refs/heads/")
     return [config.get(f"branch.{branch}.pushremote", ""), default, config.get(f"branch.{branch}.remote", "")]
 
 

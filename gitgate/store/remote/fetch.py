@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from ...document import NamedTuple
-from ...errors import Failure, NoSuchRef, Usage
+from ...errors import Failure, Usage
 from ..git import Repository
 from ..git.refs import Refs
 from . import HITL, Fetched, RefMove, Remote, ids_of, read_remote, tracking, tracking_base, validate_move
@@ -131,13 +131,14 @@ def parse_ls_remote(said: GitSpoken) -> dict[str, str]:
     return {name: oid for oid, _, name in rows if oid.strip("0")}
 
 
-def names_below(repo: Repository, remote: str, prefix: str, *, timeout: float = 60) -> list[str]:
-    """The refs that `remote` has under a prefix now. It lists all that it has for this: not for what is asked often."""
+def names_below(repo: Repository, remote: str, *prefixes: str, timeout: float = 60) -> list[str]:
+    """The refs that `remote` has under these prefixes now. It lists all that it has for this: not for what is asked often."""
     place = read_remote(repo, remote)
-    said = converse(repo, place, (), ("ls-remote", "--", place.name, f"{prefix}*"), timeout=timeout)
+    patterns = (f"{prefix}*" for prefix in prefixes)
+    said = converse(repo, place, (), ("ls-remote", "--", place.name, *patterns), timeout=timeout)
     if said.code:
         raise explain(place.name, said, timeout=timeout)
-    return sorted(name for name in parse_ls_remote(said) if name.startswith(prefix))
+    return sorted(name for name in parse_ls_remote(said) if name.startswith(prefixes))
 
 
 class Ask(NamedTuple):
@@ -302,11 +303,11 @@ def default_branch_of(repo: Repository, remote: str, *, timeout: float = 60) -> 
 
 def fetch_branch(repo: Repository, remote: str, branch: str, *, timeout: float = 60) -> str | None:
     """Where the branch is on the remote now; None when it is not there."""
-    ref = branch_ref(branch)
-    into = f"{tracking_base(remote)}heads/{branch}"
+    branch_ref(branch)
+    base = tracking_base(remote)
+    # Git completes a source that is a name: for a branch that is missing it would bring a tag called so. A pattern means what it
+    # says, and a missing branch is no failure then. Its star stands for nothing, and where it is few other branches fit as well.
+    first, rest = branch[: len(branch) // 2], branch[len(branch) // 2 :]
     listening = Listening(repo, read_remote(repo, remote), timeout, None, None)
-    try:
-        listening.run(Ask([f"+{ref}:{into}"]))
-    except NoSuchRef:
-        return None
-    return Refs(repo).under(into).get(into)
+    listening.run(Ask([f"+refs/heads/{first}*{rest}:{base}heads/{first}*{rest}"]))
+    return Refs(repo).get(f"{base}heads/{branch}")

@@ -7,7 +7,7 @@ name instead of a ref, and ours all are, so results are read here; and to import
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from ...document import replace
@@ -23,6 +23,7 @@ from . import (
     Refusal,
     Remote,
     gate_of,
+    look_alikes,
     looks_like_address,
     read_config,
     read_remote,
@@ -113,7 +114,7 @@ def rehearse(repo: Repository, remote: str, moves: Sequence[RefMove], *, timeout
         validate_move(move)
     place = read_remote(repo, remote)
     for target in place.targets[:1]:
-        specs = [f"{move.new or ''}:{move.ref}" for move in moves]
+        specs = [spec_of(move) for move in moves]
         said = converse(
             repo, place, SETTINGS, ["push", "--dry-run", *OPTIONS, "--", target, *specs], timeout=timeout
         )
@@ -235,7 +236,7 @@ class Sender:
         if self.noted_by_git(batch):
             named[f"remote.{target}.fetch"] = f"+{HITL}*:{tracking_base(self.remote.name)}*"
         leases = (f"--force-with-lease={move.ref}:{move.old or ''}" for move in each)
-        specs = [f"{move.new or ''}:{move.ref}" for move in each]
+        specs = [spec_of(move) for move in each]
         said = converse(
             self.repo,
             self.remote,
@@ -264,10 +265,58 @@ class Sender:
         ):
             self.cut = True
             return [RefFate(move.ref, FateKind.UNKNOWN) for move in batch], said
-        if not told:
+        # Git ends so where it read the refs, and one of ours may be either of two of them; where it reads nothing, as with 128.
+        in_the_way = likes_told(batch, told) or (
+            self._likes_there(target, batch) if not told and said.code == 1 and not said.silenced else {}
+        )
+        if not told and not in_the_way:
             raise explain(target, said, timeout=self.timeout)
         # git leaves a ref out of its report only when it never came to sending it.
-        return [told.get(move.ref, RefFate(move.ref, FateKind.NOT_SENT)) for move in batch], said
+        fates = [told.get(move.ref, RefFate(move.ref, FateKind.NOT_SENT)) for move in batch]
+        return [
+            blocked(self.remote.name, fate.ref, in_the_way[fate.ref]) if fate.ref in in_the_way else fate
+            for fate in fates
+        ], said
+
+    def _likes_there(self, target: str, batch: Sequence[RefMove]) -> dict[str, tuple[str, ...]]:
+        """By ref, those of that repository that git cannot tell from it. Asked of it only where a push got nowhere."""
+        from .fetch import parse_ls_remote  # hardly ever needed
+
+        asked = (name for move in batch for name in (move.ref, f"{move.ref}/HEAD"))
+        said = converse(
+            self.repo,
+            self.remote,
+            (),
+            ("ls-remote", "--", target, *asked),
+            timeout=self.timeout,
+            prompts=self.prompts,
+        )
+        return {} if said.code else likes_of(batch, parse_ls_remote(said))
+
+
+def spec_of(move: RefMove) -> str:
+    """Return the refspec of a move. Git takes an id alone for the name of a ref here, if there is one that is called so."""
+    return f"{move.new}^{{object}}:{move.ref}" if move.new else f":{move.ref}"
+
+
+def likes_of(batch: Sequence[RefMove], names: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return by ref those of `names` that git takes it for, where it completes the destination of a push."""
+    found = {move.ref: tuple(name for name in look_alikes(move.ref) if name in names) for move in batch}
+    return {ref: likes for ref, likes in found.items() if likes}
+
+
+def likes_told(batch: Sequence[RefMove], told: Mapping[str, RefFate]) -> dict[str, tuple[str, ...]]:
+    """Return by ref the others that git pushed to, or tried to, in its stead."""
+    return likes_of(batch, told.keys() - {move.ref for move in batch}) if len(told) else {}
+
+
+def blocked(remote: str, ref: str, names: tuple[str, ...]) -> RefFate:
+    """Return the fate of a ref that no push reaches while the remote has others that git takes it for."""
+    mend = f"git push {remote} {' '.join(f':{name}' for name in names)}"
+    words = (
+        f"git cannot tell it from {' and '.join(names)}, which that repository has; to remove that: {mend}"
+    )
+    return RefFate(ref, FateKind.REFUSED, words, blocked=names)
 
 
 def parse_results(said: GitSpoken) -> dict[str, RefFate]:

@@ -16,8 +16,8 @@ from pathlib import PurePath
 from typing import IO
 
 from ...document import dataclass
-from ...errors import DiskFull, Failure, GitFailed, NoSuchRef, PushRefused, RemoteUnable, RemoteUnreachable
-from ..git import Repository, look_after, no_git
+from ...errors import DiskFull, Failure, GitFailed, PushRefused, RemoteUnable, RemoteUnreachable
+from ..git import Repository, look_after, no_git, refuse_names
 from . import Remote
 
 LONGEST = 3600.0  # A server that trickles for ever is cut off, too.
@@ -156,6 +156,7 @@ class GitConversation:
         on_line: Callable[[str], None] | None = None,
     ) -> None:
         look_after(repo)
+        refuse_names(args)
         asks = terminal() if prompts is None else prompts
         # A session of its own has no terminal to ask on and can be ended as a whole.
         own_session = not asks and os.name == "posix"
@@ -329,7 +330,6 @@ SYNC = "nothing is lost here; later: git gate sync"
 
 # The first that fits is told. Names before connections: an unknown host also "could not connect".
 CAUSES = (
-    cause(r"(?m)^fatal: couldn't find remote ref \S+$", NoSuchRef, "it has no such ref", SYNC),
     cause("could not resolve host|name or service not known", RemoteUnreachable, "its host is unknown",
           f"check the address (git remote -v) and the network; {SYNC}"),
     cause("host key verification failed", RemoteUnreachable, "its ssh key is not known here",

@@ -21,7 +21,7 @@ from ...setup import workflows as github
 from ...setup import workflows as gitlab
 from ...setup.checkup import GOOD, MISSING, WRONG, Finding
 from ...setup.managed import text_of
-from ...store.git.objects import protected_tip, read_protected
+from ...store.git.protected import protected_tip, read_protected
 from .hosts import has_pipeline
 from .hosts.connect import (
     ForgePlace,
@@ -262,10 +262,10 @@ def on_default_branch(desk: Desk, name: str, text: str) -> bool | None:
     """As it was last fetched or pushed; None where nothing of that branch is here. Which it is, is looked up as for the policy."""
     remote = remote_of(desk)
     refs = [f"refs/remotes/{remote}/HEAD", *protected_refs(desk)]
-    tip = None if remote is None else protected_tip(desk.records.objects, refs)
+    tip = None if remote is None else protected_tip(desk.refs, desk.records.objects, refs)
     if tip is None:
         return None
-    found = read_protected(desk.records.objects, f"{github.FOLDER}/{name}", [tip])
+    found = read_protected(desk.refs, desk.records.objects, f"{github.FOLDER}/{name}", [tip])
     return found is not None and found.data.decode("utf-8", "replace") == text
 
 

@@ -28,7 +28,7 @@ from ...record import loose_ends
 from ...record.runs import Run, last_reason, told_reason
 from ...render import shapes
 from ...store.git import machine_values
-from ...store.git.objects import Protected, read_protected
+from ...store.git.protected import Protected, read_protected
 from ...text import one_line
 from . import Channel, Endpoint, Notification
 from .chat import ChatChannel
@@ -182,7 +182,7 @@ def branch_recipients(
 ) -> Iterator[Recipient]:
     """Those of the protected branch. One wrong entry stops none of the others."""
     try:
-        found = read_protected(desk.records.objects, FILE, protected_refs(desk))
+        found = read_protected(desk.refs, desk.records.objects, FILE, protected_refs(desk))
         entries = [] if found is None else entries_of(found)
     except GateError as wrong:
         unusable.append(Unusable(FILE, wrong.message, "mend it on the protected branch"))

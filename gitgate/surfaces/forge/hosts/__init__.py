@@ -354,18 +354,21 @@ def has_workflow(desk: Desk) -> bool:
     """Whether the default branch, as it was last fetched, has the workflow whose jobs take replies."""
     from ....policy import protected_refs
     from ....setup.workflows import ANSWERS, FOLDER
-    from ....store.git.objects import read_protected
+    from ....store.git.protected import read_protected
 
-    return read_protected(desk.records.objects, f"{FOLDER}/{ANSWERS}", protected_refs(desk)) is not None
+    return (
+        read_protected(desk.refs, desk.records.objects, f"{FOLDER}/{ANSWERS}", protected_refs(desk))
+        is not None
+    )
 
 
 def has_pipeline(desk: Desk) -> bool:
     """The same of GitLab's: whether its own file includes ours."""
     from ....policy import protected_refs
     from ....setup.workflows import OURS_IN, ROOT
-    from ....store.git.objects import read_protected
+    from ....store.git.protected import read_protected
 
-    found = read_protected(desk.records.objects, ROOT, protected_refs(desk))
+    found = read_protected(desk.refs, desk.records.objects, ROOT, protected_refs(desk))
     return found is not None and OURS_IN.encode() in found.data
 
 
