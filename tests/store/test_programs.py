@@ -15,7 +15,14 @@ from gitgate.store.git import Git
 from gitgate.store.git.programs import begin_beside, edit_file, editor_of, open_folder, page
 from gitgate.store.remote.fetch import branch_ref, fetch_branch, fetch_refs
 from gitgate.store.work import touched
-from gitgate.store.work.commits import add_trailers, conflicts, known_tips, load_raw, made_since, move_head
+from gitgate.store.work.commits import (
+    add_trailers,
+    conflicts,
+    known_tips,
+    load_commits,
+    made_since,
+    move_head,
+)
 from support.testbed.repositories import Clone, make_bare, run_git
 
 NOWHERE = {"PATH": "/no/such/place"}
@@ -110,7 +117,7 @@ def test_commits_where_there_are_none(person: object, tmp_path: Path, repo: Clon
     run_git("init", "-q", "empty", cwd=tmp_path)
     assert made_since(Git(tmp_path / "empty", os.environ), []) == []
     with pytest.raises(GitFailed, match="is no commit"):
-        load_raw(repo.repository.git, [repo.git("rev-parse", "HEAD:README")])
+        load_commits(repo.repository.git, [repo.git("rev-parse", "HEAD:README")])
 
 
 def test_a_message_in_another_encoding_stays_as_it_is(repo: Clone) -> None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from ...document import dataclass, field, replace
 from ...errors import GitFailed, WorkFailed
 from ..git import Git, Repository
+from ..git.canonical import Commit, NotCanonical, parse_commit, parse_history
 
 if TYPE_CHECKING:
     from ...text.secrets import WordRules
@@ -242,6 +243,10 @@ def parse_aside(message: str) -> Aside:
     )
 
 
+def read_aside(commit: Commit) -> Aside:
+    return parse_aside(commit.body.decode("utf-8", "surrogateescape"))
+
+
 @dataclass(frozen=True)
 class Saved:
     """Saved work as read back. Without changes `staged` and `work` are `base`."""
@@ -265,7 +270,7 @@ def load_saved(git: Git, *, base: str | None, staged: str, work: str) -> Saved:
     for name in (staged, work, *([base] if base else [])):
         if not is_id(name):
             raise WorkFailed(f"not the full id of a commit: {printable(name.encode('utf-8', 'replace'))}")
-    staged_commit, work_commit = _load_commits(git, staged, work)
+    staged_commit, work_commit = _load_commits(git, staged, work, base=base)
     if base == staged:
         merge_heads: tuple[str, ...] = ()
         aside = Aside()
@@ -273,7 +278,7 @@ def load_saved(git: Git, *, base: str | None, staged: str, work: str) -> Saved:
         first = staged_commit.parents[:1]
         if first != ((base,) if base else ()):
             raise _not_a_line(f"staged {staged[:10]} does not stand on base {base and base[:10]}")
-        aside = parse_aside(staged_commit.message)
+        aside = read_aside(staged_commit)
         merge_heads = tuple(parent for parent in staged_commit.parents[1:] if parent != aside.unmerged)
         if aside.unmerged and aside.unmerged not in staged_commit.parents:
             raise _not_a_line(f"staged {staged[:10]} names a conflict that it does not carry")
@@ -286,25 +291,19 @@ def load_unverified(git: Git, *, staged: str, work: str) -> Saved:
     """The same where the base is not told: it is what `staged` stands on, or `staged` itself where nothing changed."""
     base: str | None = staged
     if staged != work:
-        base = next(iter(_load_commits(git, staged)[0].parents), None) if is_id(staged) else None
+        base = next(iter(_load_commits(git, staged, base=None)[0].parents), None) if is_id(staged) else None
     return load_saved(git, base=base, staged=staged, work=work)
 
 
 def load_aside(git: Git, staged: str) -> Aside:
     """What the message of `staged` keeps; a conflict counts only where the commit carries it."""
-    (commit,) = _load_commits(git, staged)
-    aside = parse_aside(commit.message)
+    (commit,) = _load_commits(git, staged, base=staged)  # where nothing had changed it is the base
+    aside = read_aside(commit)
     return aside if aside.unmerged in commit.parents else replace(aside, unmerged=None)
 
 
-@dataclass(frozen=True)
-class _Commit:
-    tree: str
-    parents: tuple[str, ...]
-    message: str
-
-
-def _load_commits(git: Git, *names: str) -> list[_Commit]:
+def _load_commits(git: Git, *names: str, base: str | None) -> list[Commit]:
+    """These commits: the base is somebody's, the others are as git gate has git write them."""
     try:
         out = git.out("cat-file", "--batch", input="".join(f"{name}\n" for name in names).encode())
     except GitFailed as failed:
@@ -317,17 +316,13 @@ def _load_commits(git: Git, *names: str) -> list[_Commit]:
             raise WorkFailed(
                 f"the work is not in this clone: commit {name[:10]} is missing", hint="git gate sync"
             )
-        commits.append(_parse_commit(out[: int(size)]))
+        parse = parse_history if name == base else parse_commit
+        try:
+            commits.append(parse(out[: int(size)], len(name) // 2))
+        except NotCanonical as wrong:
+            raise _not_a_line(f"commit {name[:10]} {wrong.message}") from wrong
         out = out[int(size) + 1 :]
     return commits
-
-
-def _parse_commit(raw: bytes) -> _Commit:
-    head, _, message = raw.partition(b"\n\n")
-    fields = [line.split(b" ", 1) for line in head.split(b"\n")]
-    tree = next(value.decode() for key, value in fields if key == b"tree")
-    parents = tuple(value.decode() for key, value in fields if key == b"parent")
-    return _Commit(tree, parents, message.decode("utf-8", "surrogateescape"))
 
 
 def _not_a_line(reason: str) -> WorkFailed:

@@ -13,6 +13,7 @@ from ...document import NamedTuple, dataclass
 from ...errors import GitFailed, LostRace, WorkFailed
 from ...model import with_trailers
 from ..git import Git, Repository
+from ..git.canonical import Commit, NotCanonical, dump_commit, parse_history
 from . import printable
 from .restore import as_environment, plain_drivers
 from .snapshot import scratch_index
@@ -45,18 +46,7 @@ def new_commits(git: Git, tips: Sequence[str], known: Sequence[str]) -> list[str
     return git.text("rev-list", "--topo-order", "--reverse", "--ignore-missing", "--stdin", input=fed).split()
 
 
-class Raw(NamedTuple):
-    """A commit as git stores it: its header lines and its message."""
-
-    headers: list[bytes]
-    message: bytes
-
-    @property
-    def signed(self) -> bool:
-        return any(line.startswith(b"gpgsig") for line in self.headers)
-
-
-def load_raw(git: Git, commits: Sequence[str]) -> list[Raw]:
+def load_commits(git: Git, commits: Sequence[str]) -> list[Commit]:
     out = git.out("cat-file", "--batch", input="".join(f"{oid}\n" for oid in commits).encode())
     found = []
     for oid in commits:
@@ -65,8 +55,10 @@ def load_raw(git: Git, commits: Sequence[str]) -> list[Raw]:
         if len(size) != 3 or size[1] != b"commit":
             raise GitFailed(f"git cat-file: {oid} is no commit")
         raw, out = out[: int(size[2])], out[int(size[2]) + 1 :]
-        headers, _, message = raw.partition(b"\n\n")
-        found.append(Raw(headers.split(b"\n"), message))
+        try:
+            found.append(parse_history(raw, len(oid) // 2))
+        except NotCanonical as wrong:
+            raise GitFailed(f"commit {oid[:12]} {wrong.message}") from wrong
     return found
 
 
@@ -78,10 +70,9 @@ def add_trailers(
     Only what an agent just made and nobody else has is ever rewritten, and nothing that carries a signature: then all
     of them stay as they are. So do those of `keep`, which holds the ancestors of each, too.
     """
-    raws = load_raw(there, commits)
+    raws = load_commits(there, commits)
     wanted = [
-        oid not in keep and raw.message != amended(raw, trailers)
-        for oid, raw in zip(commits, raws, strict=True)
+        oid not in keep and raw.body != amended(raw, trailers) for oid, raw in zip(commits, raws, strict=True)
     ]
     if not any(wanted):
         return list(commits)
@@ -90,11 +81,10 @@ def add_trailers(
         return list(commits)
     new: dict[str, str] = {}
     for oid, raw in zip(commits, raws, strict=True):
-        headers = [with_parent(line, new) for line in raw.headers]
-        message = raw.message if oid in keep else amended(raw, trailers)
-        if headers != raw.headers or message != raw.message:
-            payload = b"\n".join(headers) + b"\n\n" + message
-            new[oid] = there.text("hash-object", "-t", "commit", "-w", "--stdin", input=payload)
+        rest = raw.rest if oid in keep else b"\n" + amended(raw, trailers)
+        written = raw._replace(parents=tuple(new.get(above, above) for above in raw.parents), rest=rest)
+        if written != raw:
+            new[oid] = write_commit(there, written)
     last = there.text("rev-parse", "HEAD")
     if last in new:
         move_head(there, new[last], last)
@@ -102,18 +92,17 @@ def add_trailers(
     return [new.get(oid, oid) for oid in commits]
 
 
-def amended(raw: Raw, trailers: Sequence[tuple[str, str]]) -> bytes:
+def write_commit(git: Git, commit: Commit) -> str:
+    return git.text("hash-object", "-t", "commit", "-w", "--stdin", input=commit.dump())
+
+
+def amended(raw: Commit, trailers: Sequence[tuple[str, str]]) -> bytes:
     """Its message with the trailers. In another encoding than ours it stays as it is: we could only break it."""
-    if any(line.startswith(b"encoding ") for line in raw.headers):
-        return raw.message
-    return with_trailers(raw.message.decode("utf-8", "surrogateescape"), trailers).encode(
+    if raw.encoding:
+        return raw.body
+    return with_trailers(raw.body.decode("utf-8", "surrogateescape"), trailers).encode(
         "utf-8", "surrogateescape"
     )
-
-
-def with_parent(line: bytes, new: dict[str, str]) -> bytes:
-    kind, _, oid = line.partition(b" ")
-    return b"parent " + new[oid.decode()].encode() if kind == b"parent" and oid.decode() in new else line
 
 
 def move_head(there: Git, new: str, old: str) -> None:
@@ -179,9 +168,7 @@ def write_merge(git: Git, ours: str, theirs: str, message: str, who: str, at: in
     tree = merged_tree(git, ours, theirs)
     if tree is None:
         return None
-    by = f"{who} {at} +0000"
-    head = f"tree {tree}\nparent {ours}\nparent {theirs}\nauthor {by}\ncommitter {by}"
-    payload = f"{head}\n\n{message}\n".encode("utf-8", "surrogateescape")
+    payload = dump_commit(tree, (ours, theirs), who, at, f"{message}\n")
     return git.text("hash-object", "-t", "commit", "-w", "--stdin", input=payload)
 
 
@@ -199,21 +186,17 @@ def replay(git: Git, commits: Sequence[str], onto: str) -> list[str] | None:
     """
     done: list[str] = []
     tip = onto
-    for oid, raw in zip(commits, load_raw(git, commits), strict=True):
-        parents = [line.partition(b" ")[2].decode() for line in raw.headers if line.startswith(b"parent ")]
-        if raw.signed or len(parents) != 1:
+    for oid, raw in zip(commits, load_commits(git, commits), strict=True):
+        if raw.signed or len(raw.parents) != 1:
             return None
         # The tip's files, as if they had been made on the commit's own parent: then that is what both have in common.
-        beside = git.text("commit-tree", f"{tip}^{{tree}}", "-p", parents[0], "-m", "x")
+        beside = git.text("commit-tree", f"{tip}^{{tree}}", "-p", raw.parents[0], "-m", "x")
         tree = merged_tree(git, beside, oid)
         if tree is None:
             return None
         if tree == git.text("rev-parse", f"{tip}^{{tree}}"):
             continue
-        rest = [line for line in raw.headers if not line.startswith((b"tree ", b"parent "))]
-        headers = [f"tree {tree}".encode(), f"parent {tip}".encode(), *rest]
-        payload = b"\n".join(headers) + b"\n\n" + raw.message
-        tip = git.text("hash-object", "-t", "commit", "-w", "--stdin", input=payload)
+        tip = write_commit(git, raw._replace(tree=tree, parents=(tip,)))
         done.append(tip)
     return done
 
