@@ -523,10 +523,12 @@ def test_who_says_so_is_asked_once_more_when_it_counts(ann: Seat, ruled: Callabl
     assert Manner().who is None
 
 
-def test_without_a_policy_whom_it_is_for_holds_nobody_back(ann: Seat) -> None:
+def test_without_a_policy_whom_it_is_for_holds_others_back(ann: Seat) -> None:
     """`policy check` says what `respond` does, and whom the question is for."""
     gate = gate_of(ann, GO, to=("bob@example.org",))
-    said = explained(ann.clone.path, gate.id, code=0)
-    assert "ada@example.org>: may answer" in said
-    assert "there is no policy: anyone may answer; the question is for bob@example.org" in said
-    assert approve(ann, gate).gate.state == "answered"
+    said = explained(ann.clone.path, gate.id, code=4)
+    assert "ada@example.org>: may not answer" in said
+    assert "there is no policy: it is for bob@example.org to answer" in said
+    with pytest.raises(NotAllowed):
+        approve(ann, gate)
+    assert approve(ann, gate, BOB).gate.state == "answered"

@@ -10,6 +10,7 @@ from support.testbed.repositories import Clone
 from .conftest import THREAD, Team
 from .pages import rendered
 from .test_jobs import COMMITS
+from .test_whose import publish_policy
 
 pytestmark = pytest.mark.slow  # each takes a second or more
 
@@ -98,6 +99,9 @@ def test_a_failure_is_ended_by_a_reply(team: Team, agent: Agent, monkeypatch: py
 
 def test_those_whom_it_is_for_are_mentioned(team: Team) -> None:
     """Row 34: and nobody else: neither who may not write, nor a team, nor whoever the agent's words name."""
+    publish_policy(
+        team, "policy: {}\n"
+    )  # without one nobody is asked by a name that says nothing of who they are
     gate = team.ask(
         "Deploy, @grace?",
         "--type",
