@@ -21,18 +21,6 @@ CALLED = {"ref", "branch", "refname", "full_name", "name_of_ref"}
 REVIEWED = {
     ("audit/auditing.py", "past_of"): "`reflog exists` was asked of this very ref first",
     ("store/git/refs.py", "revision"): "a person's own words",
-    **{
-        (
-            str(Path("store", "work", f"{file}.py")),
-            function,
-        ): "the branch of a working tree, of which no rule and no record is read"
-        for file, functions in {
-            "commits": ("made_since", "add_trailers", "bring_in"),
-            "pinned": ("_at_head",),
-            "restore": ("_tip", "_make_branch"),
-        }.items()
-        for function in functions
-    },
 }
 
 
@@ -190,6 +178,9 @@ ID = "1" * 40
 @pytest.mark.parametrize(
     "args",
     [
+        ("rev-parse", "--verify", "HEAD"),
+        ("rev-parse", "HEAD^{commit}"),
+        ("rev-parse", "-q", "--verify", "refs/heads/main"),
         ("rev-parse", "refs/tags/x"),
         ("cat-file", "-e", "refs/heads/main"),
         ("rev-parse", "@{0}"),
@@ -237,3 +228,23 @@ def test_a_call_with_a_name_is_refused(args: tuple[str, ...], tmp_path: Path) ->
 def test_a_call_with_ids_is_left_alone(args: tuple[str, ...]) -> None:
     """And one whose subcommand completes nothing."""
     refuse_names(args)
+
+
+@pytest.mark.parametrize(
+    ("args", "fed"),
+    [
+        (("rev-list", "--stdin"), b"HEAD\n"),
+        (("rev-list", "--stdin"), ID.encode() + b"\n^refs/heads/main\n"),
+        (("cat-file", "--batch-check=%(objecttype)"), b"HEAD:file\n"),
+        (("cat-file", "--batch"), b"refs/tags/v1\n"),
+        (("pack-objects", "-q", "--revs"), b"@\n"),
+    ],
+)
+def test_a_name_that_is_fed_is_refused(args: tuple[str, ...], fed: bytes, tmp_path: Path) -> None:
+    """Git completes those of its standard input as well; ids, and messages, are left alone."""
+    with pytest.raises(GitFailed, match="would complete the name"):
+        Git(tmp_path, {}).run(*args, input=fed)
+    with pytest.raises(GitFailed, match="would complete the name"):
+        list(Git(tmp_path, {}).records(*args, input=fed))
+    refuse_names(args, f"{ID}\n^{ID}\n{ID} refs/heads/main\n".encode())
+    refuse_names(("commit-tree", ID, "-p", ID), b"HEAD is another now\n")

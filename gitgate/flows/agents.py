@@ -357,7 +357,8 @@ class AgentRun:
             return []
         with self.engine.turn:
             git, gate = desk.repo.git, followed(desk)
-            made = commits.new_commits(git, ["HEAD"], before.known)[-MOST_COMMITS:]
+            head = desk.refs.get("HEAD")
+            made = commits.new_commits(git, [head] if head else [], before.known)[-MOST_COMMITS:]
             if gate is None or named or not made or operation_in(desk.repo.git_dir) is not None:
                 return made
             published = set(made) - set(commits.made_since(git, before.known))

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.store.work.commits import add_trailers, conflicts, known_tips, made_since
+from gitgate.store.work.commits import add_trailers, conflicts, head_branch, known_tips, made_since
+from gitgate.store.work.pinned import _at_head
+from gitgate.store.work.restore import Choice, _make_branch, _tip
 from support.testbed.repositories import Clone
 
 WANTED = (("Gate", "7k2fabcdef"), ("Decided-by", "Ada"))
@@ -136,3 +138,29 @@ def test_a_branch_may_have_any_name(repo: Clone) -> None:
     repo.git("branch", "x\u2028y")
     (after,) = add_trailers(repo.repository.git, before, WANTED)
     assert repo.git("rev-parse", "x\u2028y") == after
+
+
+@pytest.mark.parametrize("start", ["refs/tags/", "refs/heads/", "refs/"])
+def test_no_tag_is_the_branch_of_a_working_tree(repo: Clone, start: str, tmp_path: Path) -> None:
+    """On a branch without commits nothing is made yet, whatever is called like HEAD or like that branch."""
+    other = repo.commit("of somebody else")
+    repo.git("reset", "-q", "--hard", "HEAD^")
+    repo.git("checkout", "-q", "--orphan", "unborn")
+    for ref in ("HEAD", "refs/heads/unborn"):
+        repo.git("update-ref", f"{start}{ref}", other)
+    assert made(repo, []) == []
+    assert _at_head(repo.repository.git, [b"README"]) == {}
+    assert _tip(repo.repository.git, "unborn") is None
+    choice = Choice("unborn", create=True, notes=())
+    assert _make_branch(repo.repository.git, other, choice) == "refs/heads/unborn"
+    assert repo.git("show-ref", "--verify", "--hash", "refs/heads/unborn") == other
+
+
+def test_a_branch_is_called_so_beside_a_tag_of_its_name(repo: Clone) -> None:
+    """Git tells the two apart by `heads/`; that is no part of the branch's name, and a line separator may be."""
+    repo.git("tag", "main")
+    assert head_branch(repo.repository.git) == "main"
+    repo.git("checkout", "-q", "-b", "a\u2028b\u00a0")
+    assert head_branch(repo.repository.git) == "a\u2028b\u00a0"
+    repo.git("checkout", "-q", "--detach")
+    assert head_branch(repo.repository.git) is None

@@ -60,7 +60,7 @@ COMPLETING = frozenset(
     replace reset restore rev-list rev-parse revert show show-branch stash switch tag worktree""".split()
 )
 # A ref, or a name that git looks for as one, where an id belongs.
-_NAME = r"\^?(?:refs/|(?:[A-Z]+_)HEAD(?![\w/.-])|@(?:$|[{~^]))"
+_NAME = r"\^?(?:refs/|(?:[A-Z]+_)?HEAD(?![\w/.-])|@(?:$|[{~^]))"
 # The same of a refspec's source: git completes neither a pattern nor what is left out.
 _SOURCE = r"\+?(?:refs/(?![^:]*\*)|(?:[A-Z]+_)?HEAD(?![\w/.-])|@(?:$|[{~^])|[0-9a-f]{40,}(?:$|:))"
 _TALKS = ("fetch", "push")
@@ -141,7 +141,7 @@ class Git:
         `completes`: git may complete names: a person's own words, which mean what git makes of them.
         """
         if not completes:
-            refuse_names(args)
+            refuse_names(args, input)
         try:
             done = subprocess.run(
                 [*self.prefix, *args],
@@ -197,6 +197,7 @@ class Git:
 
     def records(self, *args: str, input: bytes = b"") -> Iterator[str]:
         """What git prints, split at `NUL` and a newline, without ever holding all of it. It reads all of `input` first."""
+        refuse_names(args, input)
         with self.pipe(*args) as running:
             if running.stdin:
                 running.stdin.write(input)
@@ -218,7 +219,12 @@ def verb_of(args: Sequence[str]) -> str:
     )
 
 
-def refuse_names(args: Sequence[str]) -> None:
+def fed_names(fed: bytes) -> list[str]:
+    """Return the beginnings of those lines of what git is fed that are names of refs."""
+    return [line.decode() for line in re.findall(rb"(?m)^%s" % _NAME.encode(), fed)]
+
+
+def refuse_names(args: Sequence[str], fed: bytes = b"") -> None:
     """Refuse a name of a ref where git would complete it: whoever can push a tag would choose what it stands for."""
     verb = verb_of(args)
     if verb not in COMPLETING or (verb, *args[1:2]) == ("reflog", "exists"):  # that takes whole names
@@ -227,10 +233,9 @@ def refuse_names(args: Sequence[str]) -> None:
     # Behind `--` stand files, but with some: there a directory or a remote comes first.
     if "--" in words and verb not in (*_TALKS, "worktree"):
         words = words[: words.index("--")]
+    if any(word in ("--stdin", "--revs") or word.startswith("--batch") for word in words):
+        words += fed_names(fed)
     for word in words:
-        # A branch that is checked out, or is to be, for a working tree: no rule and no record is read there.
-        if verb == "rev-parse" and word.startswith("refs/heads/"):
-            continue
         if re.match(_SOURCE if verb in _TALKS else _NAME, word):
             raise GitFailed(f"git {verb} would complete the name {word!r}: it is given an id", status=128)
 

@@ -14,6 +14,7 @@ from ...errors import GitFailed, LostRace, WorkFailed
 from ...model import with_trailers
 from ..git import Git, Repository
 from ..git.canonical import Commit, NotCanonical, dump_commit, parse_history
+from ..git.refs import HEAD, Refs, read_ref
 from . import printable
 from .restore import as_environment, plain_drivers
 from .snapshot import scratch_index
@@ -31,12 +32,13 @@ def made_since(there: Git, known: Sequence[str]) -> list[str]:
     """The commits of this working tree that nobody had when the agent began, oldest first; published ones left out, and those
     of a branch that is checked out elsewhere: whoever works there made them.
     """
-    if not there.ok("rev-parse", "--verify", "-q", "HEAD^{commit}"):
+    head = read_ref(there, HEAD)
+    if head is None:
         return []
     others = [branch.tip for branch in local_branches(there) if branch.taken and not branch.ours]
     fed = "".join(f"^{tip}\n" for tip in (*known, *others)).encode()
     how = ("--topo-order", "--reverse", "--ignore-missing", "--stdin")
-    listed = there.text("rev-list", *how, "HEAD", "--not", "--remotes", input=fed)
+    listed = there.text("rev-list", *how, head, "--not", "--remotes", input=fed)
     return listed.split()
 
 
@@ -85,8 +87,8 @@ def add_trailers(
         written = raw._replace(parents=tuple(new.get(above, above) for above in raw.parents), rest=rest)
         if written != raw:
             new[oid] = write_commit(there, written)
-    last = there.text("rev-parse", "HEAD")
-    if last in new:
+    last = read_ref(there, HEAD)
+    if last is not None and last in new:
         move_head(there, new[last], last)
     move_branches(there, new)
     return [new.get(oid, oid) for oid in commits]
@@ -144,8 +146,10 @@ def local_branches(there: Git) -> list[LocalBranch]:
 
 
 def head_branch(there: Git) -> str | None:
-    said = there.run("symbolic-ref", "-q", "--short", "HEAD", check=False)
-    return said.out.decode("utf-8", "surrogateescape").strip() or None
+    """Return the branch that is checked out; None where HEAD is on none."""
+    # Not `--short`: with a tag that is called as the branch, that is another name.
+    said = there.run("symbolic-ref", "-q", HEAD, check=False).out.decode("utf-8", "surrogateescape")
+    return said.removesuffix("\n").removeprefix("refs/heads/") or None
 
 
 def is_ancestor(git: Git, older: str, newer: str) -> bool:
@@ -318,7 +322,7 @@ def bring_in(repo: Repository, *, before: str, after: str, head: str, new_head: 
     moved = changed_between(repo.git, f"{before}^{{tree}}", f"{after}^{{tree}}")
     moved = {path: both for path, both in moved.items() if GITLINK not in (m[0] for m in both if m)}
     now = files_now(repo, repo.top, list(moved))
-    held = repo.git.text("rev-parse", "HEAD")
+    held = Refs(repo).get(HEAD)
     theirs = [path for path, both in moved.items() if now.get(path) not in both]
     if theirs or held not in (head, new_head):
         return [printable(path) for path in theirs] or ["HEAD"]

@@ -17,6 +17,7 @@ from pathlib import Path
 from ...errors import GitFailed, WorkFailed
 from .. import take_lock
 from ..git import Git, Repository
+from ..git.refs import HEAD, read_ref
 from . import lstat
 from .aside import (
     AsideNote,
@@ -336,8 +337,5 @@ def _as_stored(there: Repository, paths: Iterable[bytes], index: Entries) -> Ent
 
 def _at_head(git: Git, paths: Iterable[bytes]) -> Entries:
     wanted = set(paths)
-    return (
-        files_of_commit(git, "HEAD", lambda path: path in wanted)
-        if git.ok("rev-parse", "-q", "--verify", "HEAD")
-        else {}
-    )
+    head = read_ref(git, HEAD)
+    return {} if head is None else files_of_commit(git, head, lambda path: path in wanted)

@@ -13,6 +13,7 @@ from shlex import quote
 from ...document import dataclass
 from ...errors import GateError, GitFailed, Usage, WorkFailed
 from ..git import Git, Repository, discover
+from ..git.refs import read_ref
 from . import (
     EMPTY_TREE,
     Saved,
@@ -148,8 +149,7 @@ def _free_name(git: Git, base: str | None, wanted: str, held: dict[str, Path]) -
 
 
 def _tip(git: Git, branch: str) -> str | None:
-    asked = git.run("rev-parse", "--verify", "-q", f"refs/heads/{branch}^{{commit}}", check=False)
-    return asked.out.decode().strip() or None
+    return read_ref(git, f"refs/heads/{branch}")
 
 
 def _is_branch_name(git: Git, name: str) -> bool:
@@ -349,7 +349,7 @@ def _fill_or_remove(
 def _make_branch(git: Git, base: str | None, choice: Choice) -> str | None:
     """Make the chosen branch's ref; None where there is none to make, or it stands at base already."""
     ref = f"refs/heads/{choice.branch}"
-    if base is None or not choice.create or git.ok("rev-parse", "--verify", "-q", ref):
+    if base is None or not choice.create or read_ref(git, ref) is not None:
         return None
     git.run("update-ref", "-m", REFLOG, ref, base, "0" * len(base))
     return ref
