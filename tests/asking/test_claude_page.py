@@ -39,7 +39,11 @@ def test_the_rules_on_the_page_are_rules() -> None:
     (text,) = blocks("yaml")
     rules = parse_rules(codec.parse_document(text.encode(), "the page"))
     assert [rule.tool for rule in rules] == ["Bash", "Write", "mcp__*", "Bash"]
-    assert (rules[3].quorum, rules[3].timeout, rules[3].to) == (2, 14400, ("ann", "@release-team"))
+    assert (rules[3].quorum, rules[3].timeout, rules[3].to) == (
+        2,
+        14400,
+        ("ann@example.org", "bob@example.org"),
+    )
 
 
 def typed(here: Office, text: str) -> subprocess.CompletedProcess[str]:

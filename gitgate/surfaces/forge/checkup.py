@@ -77,7 +77,7 @@ def examine_agent(desk: Desk, name: str, job: Mapping[str, Any]) -> Iterator[Fin
         yield Finding(
             about,
             MISSING,
-            f"{words[0]} starts Claude Code by itself, which is given git gate's hooks only as a command named claude: "
+            f"{words[0]} starts Claude Code by itself, which is given git gate's hooks only where the command names it: "
             "its questions are refused",
             'let the command begin with "claude"; or: git gate init --claude',
         )

@@ -231,7 +231,8 @@ def test_the_agent_as_it_is_written_can_ask(look: Look, repo: Clone, cli: Comman
             "wrong",
             "which session",
         ),
-        ({"command": '["npx", "@anthropic-ai/claude-code", "-p"]'}, "missing", "its questions are refused"),
+        ({"command": '["npx", "@anthropic-ai/claude-code", "-p"]'}, "wrong", "not offered to ask"),
+        ({"command": '["./claude.sh", "{task}"]'}, "missing", "its questions are refused"),
         ({"command": '["./agent.sh", "{task}"]'}, "missing", "started again with an answer"),
         (
             {"command": '["./agent.sh"]', "agent-name": "reviewer", "agent-resume": '["./agent.sh"]'},
