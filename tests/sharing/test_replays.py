@@ -214,25 +214,27 @@ def test_terms_from_elsewhere_do_not_undo_their_authors_own(two: tuple[Seat, Sea
     """Of the same term; another one is taken."""
     desktop, laptop, gate = two
     answering.edit(laptop.desk, laptop.now(gate), priority="low", push=False)
-    answering.edit(laptop.desk, laptop.now(gate), to=("bob@example.org",), push=False)
+    answering.edit(laptop.desk, laptop.now(gate), to=("ann@example.org", "bob@example.org"), push=False)
     answering.edit(desktop.desk, desktop.now(gate), priority="urgent")
     done = sync(laptop.desk)
     assert len(done.late) == 1
     after = laptop.now(gate)
-    assert (after.priority, after.to) == ("urgent", ("bob@example.org",))
+    assert (after.priority, after.to) == ("urgent", ("ann@example.org", "bob@example.org"))
     assert [entry.name for entry in after.history] == ["opened", "edited", "late", "edited"]
 
 
 def test_terms_changed_again_elsewhere_undo_no_others(two: tuple[Seat, Seat, Gate]) -> None:
     """That their author changed one of them there before is no knowledge of what they changed here."""
     desktop, laptop, gate = two
-    answering.edit(laptop.desk, laptop.now(gate), to=("bob@example.org",), push=False)
-    answering.edit(laptop.desk, laptop.now(gate), to=("eve@example.org",), priority="low", push=False)
+    answering.edit(laptop.desk, laptop.now(gate), to=("ann@example.org", "bob@example.org"), push=False)
+    answering.edit(
+        laptop.desk, laptop.now(gate), to=("ann@example.org", "eve@example.org"), priority="low", push=False
+    )
     answering.edit(desktop.desk, desktop.now(gate), priority="urgent")
     done = sync(laptop.desk)
     assert len(done.late) == 1
     after = laptop.now(gate)
-    assert (after.priority, after.to) == ("urgent", ("bob@example.org",))
+    assert (after.priority, after.to) == ("urgent", ("ann@example.org", "bob@example.org"))
     assert [entry.name for entry in after.history] == ["opened", "edited", "edited", "late"]
 
 
