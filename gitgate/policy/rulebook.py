@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from ..config import FILE, IN_FILE, read_regular
 from ..context import Desk
@@ -16,9 +17,12 @@ from ..document import Field, Plain, dataclass, is_blank, near
 from ..errors import GateError
 from ..questions.call_rules import (
     SECTION,
+    Allowance,
     CallRule,
     RuleSource,
+    TreeRules,
     is_near,
+    parse_allowances,
     parse_rules,
     parse_tree_rules,
     strange_tools,
@@ -36,13 +40,15 @@ MOST_NAMED = 5
 @dataclass(frozen=True)
 class RuleStanding:
     """The rules as they stand for a repository. `source` of those that count on the protected branch, where there is one;
-    `strange`: fields and tools that nobody knows; `unread`: what of a working tree's rules cannot be read.
+    `strange`: fields and tools that nobody knows; `unread`: what of a working tree's rules cannot be read; `unheard`: what a
+    working tree would allow.
     """
 
     book: RuleBook = RuleBook()
     source: RuleSource = RuleSource()
     strange: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    unheard: tuple[Allowance, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class CountedFile:
     data: bytes = b""
     broken: str = ""
     strange: tuple[str, ...] = ()
+    allowances: tuple[Allowance, ...] = ()
 
 
 def load_standing(desk: Desk, *others: Desk) -> RuleStanding:
@@ -68,15 +75,19 @@ def load_standing(desk: Desk, *others: Desk) -> RuleStanding:
     known = [entry for one in counting for entry in one.entries]
     pending: list[CallRule] = []
     unread: list[str] = []
+    unheard: list[Allowance] = []
     for data, source in tree_files([desk, *others], {branch.data if branch else b"", b""}):
         found = read_pending(data, source, known)
-        pending += found[0]
-        unread += found[1]
+        pending += found.rules
+        unheard += found.allowances
+        unread += found.unread
+    allowances = tuple(each for one in counting for each in one.allowances)
     return RuleStanding(
-        RuleBook(rules, tuple(pending), broken),
+        RuleBook(rules, tuple(pending), broken, allowances),
         branch.source if branch else RuleSource(),
         tuple(strange),
         tuple(dict.fromkeys(unread)),
+        tuple(unheard),
     )
 
 
@@ -120,11 +131,12 @@ def read_counting(data: bytes, source: RuleSource) -> CountedFile:
     try:
         root = parse_document(data, source.file)
         listed = root.get(SECTION)
-        rules = parse_rules(root, source)
+        rules, allowances = parse_rules(root, source), parse_allowances(root, source)
     except GateError as wrong:
         return CountedFile(source, data=data, broken=wrong.message)
     entries = tuple(item.plain() for item in listed.items()) if listed is not None else ()
-    return CountedFile(source, rules, entries, data, strange=tuple(unknown_fields(root)))
+    strange = tuple(unknown_fields(root))
+    return CountedFile(source, rules, entries, data, strange=strange, allowances=allowances)
 
 
 def unknown_fields(root: Field) -> Iterator[str]:
@@ -172,20 +184,18 @@ def read_tree(desk: Desk) -> tuple[bytes | GateError, RuleSource]:
         return wrong, source
 
 
-def read_pending(
-    data: bytes | GateError, source: RuleSource, known: list[Plain]
-) -> tuple[tuple[CallRule, ...], tuple[str, ...]]:
+def read_pending(data: bytes | GateError, source: RuleSource, known: list[Plain]) -> TreeRules:
     """The rules of a working tree's file beside the `known` ones, which they join, and what of it cannot be read."""
     if isinstance(data, GateError):
-        return (), (data.message,)
+        return TreeRules(unread=(data.message,))
     if is_blank(data):
-        return (), ()
+        return TreeRules()
     from ..document.codec import parse_document
 
     try:
         root = parse_document(data, source.file)
     except GateError as wrong:
-        return (), (wrong.message,)
+        return TreeRules(unread=(wrong.message,))
     found = parse_tree_rules(root, source, known)
     listed = root.get(SECTION)
     known += (
@@ -193,7 +203,7 @@ def read_pending(
         if listed is not None and isinstance(listed.value, list)
         else []
     )
-    return found.rules, found.unread
+    return found
 
 
 # In words
@@ -207,33 +217,50 @@ def standing_words(standing: RuleStanding) -> list[str]:
             f"no call of an agent is made, but reading and asking, until this is mended: {book.broken.why}"
         ]
     unread = [f"it holds nothing, since it cannot be read: {words}" for words in standing.unread]
-    return [*broken, *counting_words(book), *pending_words(book), *unread, *standing.strange]
+    waiting = [*counting_words(book), *pending_words(standing)]
+    return [*broken, *waiting, *unread, *standing.strange]
 
 
 def counting_words(book: RuleBook) -> list[str]:
-    return [
+    allowed = [
+        f"{named(allowances)} of {source.words} {'allows' if len(allowances) == 1 else 'allow'} a command as it is written. {ALLOWS}"
+        for source, allowances in by_source(book.allowances).items()
+    ]
+    counted_rules = [
         f"{counted(len(rules), 'rule')} of {source.words} {'says' if len(rules) == 1 else 'say'} which calls wait for a person"
         for source, rules in by_source(book.rules).items()
     ]
+    return [*counted_rules, *allowed]
 
 
-def pending_words(book: RuleBook) -> list[str]:
-    return [
+def pending_words(standing: RuleStanding) -> list[str]:
+    """Say what stands in a working tree, and does not count there."""
+    rules = [
         f"{named(rules)} of {source.words} {'does' if len(rules) == 1 else 'do'} not count yet. {HOLDS}"
-        for source, rules in by_source(book.pending).items()
+        for source, rules in by_source(standing.book.pending).items()
     ]
+    allowances = [
+        f"{named(found)} of {source.words} {'does' if len(found) == 1 else 'do'} not count. {ALLOWED_WHERE}"
+        for source, found in by_source(standing.unheard).items()
+    ]
+    return [*rules, *allowances]
 
 
-def by_source(rules: Sequence[CallRule]) -> dict[RuleSource, list[CallRule]]:
-    found: dict[RuleSource, list[CallRule]] = {}
+Entry = TypeVar("Entry", CallRule, Allowance)
+
+
+def by_source(rules: Sequence[Entry]) -> dict[RuleSource, list[Entry]]:
+    found: dict[RuleSource, list[Entry]] = {}
     for rule in rules:
         found.setdefault(rule.source, []).append(rule)
     return found
 
 
+ALLOWS = "Where a rule names that command, or could, it waits all the same"
+ALLOWED_WHERE = "An agent can write that file: commands are allowed by the protected branch"
 HOLDS = "Such a call waits all the same, but for anybody and without a deadline, until the rule is on the protected branch"
 
 
-def named(rules: Sequence[CallRule]) -> str:
+def named(rules: Sequence[Entry]) -> str:
     more = f" and {len(rules) - MOST_NAMED} more" if len(rules) > MOST_NAMED else ""
     return f"{', '.join(one_line(rule.text) for rule in rules[:MOST_NAMED])}{more}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..document import Field, Plain, dataclass, duration, near, replace, text_or_empty, texts
 from ..errors import BadDocument
@@ -13,6 +13,10 @@ from ..text.patterns import of_text
 
 SECTION = "approvals"
 FIELDS = ("call", "why", "to", "quorum", "priority", "timeout", "on_timeout")
+ALLOW = "allow"
+ALLOW_FIELDS = (ALLOW, "why")
+# Up to the program, behind assignments, it is said in full.
+SAYS_PROGRAM = re.compile(r"(?:\w+=[^\s*?]*\s+)*(?!\w+=)[^\s*?]+(?!\S)")
 CALL = re.compile(r"([A-Za-z_*?][\w*?-]*)(?:\((.*)\))?", re.DOTALL)
 # A rule for one of these is a rule for all of them: each writes a file.
 WRITERS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
@@ -58,11 +62,54 @@ class CallRule:
     source: RuleSource = RuleSource()
 
 
+@dataclass(frozen=True)
+class Allowance:
+    """Commands that are harmless although only the environment says which program they run: as they are written, with `*`."""
+
+    text: str
+    pattern: str
+    why: str = ""
+    line: int = 0
+    source: RuleSource = RuleSource()
+
+
 def parse_rules(root: Field, source: RuleSource = RuleSource()) -> tuple[CallRule, ...]:
     """The rules of a file that counts: all of them, or BadDocument where one could be meant and cannot be read."""
     refuse_misnamed(root)
     listed = root.get(SECTION)
-    return () if listed is None else tuple(parse_rule(item, source) for item in listed.items())
+    if listed is None:
+        return ()
+    return tuple(parse_rule(item, source) for item in listed.items() if not is_allowance(item))
+
+
+def parse_allowances(root: Field, source: RuleSource = RuleSource()) -> tuple[Allowance, ...]:
+    """Return what a file that counts allows, or raise BadDocument where an entry cannot be read."""
+    listed = root.get(SECTION)
+    items = listed.items() if listed is not None else ()
+    return tuple(one for item in items if is_allowance(item) for one in parse_allowance(item, source))
+
+
+def is_allowance(item: Field) -> bool:
+    return isinstance(item.value, dict) and ALLOW in item.value
+
+
+def parse_allowance(item: Field, source: RuleSource) -> Iterator[Allowance]:
+    """Read one entry, of one pattern or a list of them."""
+    for name, field in item.mapping().items():
+        if name not in ALLOW_FIELDS:
+            field.fail(
+                f"there is no such field beside {ALLOW}{near(name, ALLOW_FIELDS)}; there are {', '.join(ALLOW_FIELDS)}"
+            )
+    given, why = item.need(ALLOW), text_or_empty(item, "why")
+    for field in given.items() if isinstance(given.value, list) else (given,):
+        rule = with_call(field, source)
+        if rule.tool.casefold() != "bash" or not rule.about or not SAYS_PROGRAM.match(rule.about):
+            field.fail(ALLOW_HOW)
+        yield Allowance(rule.text, rule.about, why, rule.line, source)
+
+
+# One that begins with a wildcard would allow whatever an agent writes.
+ALLOW_HOW = """expected a line of Bash that says its program in full, without `*` and `?`, as it is written, such as `Bash("$CC" *)`"""
 
 
 def refuse_misnamed(root: Field) -> None:
@@ -120,15 +167,18 @@ def slips(word: str, meant: str) -> int:
 
 @dataclass(frozen=True)
 class TreeRules:
-    """What a file of a working tree asks for; and in words what of it cannot be read."""
+    """What a file of a working tree asks for, what it would allow; and in words what of it cannot be read."""
 
     rules: tuple[CallRule, ...] = ()
+    allowances: tuple[Allowance, ...] = ()
     unread: tuple[str, ...] = ()
 
 
 def parse_tree_rules(root: Field, source: RuleSource, known: Sequence[Plain] = ()) -> TreeRules:
     """The calls that a working tree's file names, beside the entries that are `known`. Of each only the call and why."""
-    rules, unread = [], []
+    rules: list[CallRule] = []
+    allowances: list[Allowance] = []
+    unread: list[str] = []
     try:
         refuse_misnamed(root)
     except BadDocument as wrong:
@@ -138,19 +188,30 @@ def parse_tree_rules(root: Field, source: RuleSource, known: Sequence[Plain] = (
         if item.plain() in known:
             continue
         try:
-            rule = with_call(item if isinstance(item.value, str) else item.need("call"), source)
-            why = "" if isinstance(item.value, str) else text_or_empty(item, "why")
+            if is_allowance(item):
+                allowances += tuple(map(shortened, parse_allowance(item, source)))
+            else:
+                rules.append(parse_tree_rule(item, source))
         except BadDocument as wrong:
             unread.append(wrong.message)
-        else:
-            text = one_line(rule.text, MOST_TREE_WORDS)
-            rules.append(replace(rule, text=text, why=one_line(why, MOST_TREE_WORDS)))
     if listed is not None and not isinstance(listed.value, list):
         unread.append(f"{field_place(listed)}: expected a list (lines that begin with `- `)")
-    return TreeRules(tuple(rules), tuple(unread))
+    return TreeRules(tuple(rules), tuple(allowances), tuple(unread))
 
 
 MOST_TREE_WORDS = 200
+
+
+def parse_tree_rule(item: Field, source: RuleSource) -> CallRule:
+    """Read one rule: of all that it says the call, and why."""
+    rule = with_call(item if isinstance(item.value, str) else item.need("call"), source)
+    why = "" if isinstance(item.value, str) else text_or_empty(item, "why")
+    text = one_line(rule.text, MOST_TREE_WORDS)
+    return replace(rule, text=text, why=one_line(why, MOST_TREE_WORDS))
+
+
+def shortened(one: Allowance) -> Allowance:
+    return replace(one, text=one_line(one.text, MOST_TREE_WORDS), why=one_line(one.why, MOST_TREE_WORDS))
 
 
 def field_place(field: Field) -> str:
@@ -162,7 +223,9 @@ def parse_rule(item: Field, source: RuleSource = RuleSource()) -> CallRule:
         return with_call(item, source)
     for name, field in item.mapping().items():
         if name not in FIELDS:
-            field.fail(f"there is no such field in a rule{near(name, FIELDS)}; there are {', '.join(FIELDS)}")
+            field.fail(
+                f"there is no such field in a rule{near(name, (*FIELDS, ALLOW))}; there are {', '.join(FIELDS)}"
+            )
     rule = with_call(item.need("call"), source)
     quorum, timeout, priority, on_timeout = (
         item.get(n) for n in ("quorum", "timeout", "priority", "on_timeout")

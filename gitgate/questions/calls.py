@@ -18,9 +18,10 @@ from ..document import dataclass
 from ..errors import Usage
 from ..model.gate import Gate, Option, Question, Value
 from ..text import clipped_text, lines, one_line, shell
+from ..text.lines.programs import Doubt
 from ..text.patterns import fits_path, of_text
 from .answers import value_words
-from .call_rules import SHELLS, WRITERS, CallRule, RuleSource, names_tool
+from .call_rules import SHELLS, WRITERS, Allowance, CallRule, RuleSource, names_tool
 
 BASH = ("Bash",)
 PATHS = ("file_path", "notebook_path", "path")
@@ -51,17 +52,19 @@ class CallRuling:
     fate: Fate
     why: str
     rule: CallRule | None = None
+    allowances: tuple[Allowance, ...] = ()
 
 
 @dataclass(frozen=True)
 class RuleBook:
     """Which calls wait for a person. `rules` count with all their terms; of the `pending` ones, which stand in a working tree,
-    the call alone does. `broken`: why no rule can be read, so that every call is held.
+    the call alone does. `allowances`: of lines that no rule names. `broken`: why no rule can be read, so that every call is held.
     """
 
     rules: tuple[CallRule, ...] = ()
     pending: tuple[CallRule, ...] = ()
     broken: CallRule | None = None
+    allowances: tuple[Allowance, ...] = ()
 
 
 # Reading, and what an agent's program does for itself: no rule that could not be read would have held this.
@@ -91,10 +94,27 @@ def judge_call(book: RuleBook, tool: str, given: Mapping[str, object], place: Ca
     rule = rule or find_rule(book.pending, tool, given, place)
     if rule is not None:
         return CallRuling(Fate.WAITS, rule_words(rule), rule)
-    why = why_unclear((*book.rules, *book.pending), tool, given)
-    return (
-        CallRuling(Fate.HELD, WRITE_PLAINLY.format(why)) if why else CallRuling(Fate.RUNS, "no rule names it")
-    )
+    return judge_doubts(book.allowances, find_doubts((*book.rules, *book.pending), tool, given))
+
+
+def judge_doubts(allowances: Sequence[Allowance], doubts: Sequence[Doubt]) -> CallRuling:
+    """Judge a call that no rule names: it runs where each command of which nobody can say what it runs is allowed."""
+    used: list[Allowance] = []
+    for doubt in doubts:
+        found = next((one for one in allowances if lines.is_written(one.pattern, doubt)), None)
+        if found is None:
+            return CallRuling(Fate.HELD, WRITE_PLAINLY.format(doubt.why))
+        used.append(found)
+    if not used:
+        return CallRuling(Fate.RUNS, "no rule names it")
+    by = tuple(dict.fromkeys(used))
+    verb = "allows" if len(by) == 1 else "allow"
+    return CallRuling(Fate.RUNS, f"{' and '.join(map(allowance_words, by))} {verb} it", None, by)
+
+
+def allowance_words(one: Allowance) -> str:
+    why = f" ({one_line(one.why)})" if one.why else ""
+    return f"`{one_line(one.text)}`{why}"
 
 
 def rule_words(rule: CallRule) -> str:
@@ -152,13 +172,13 @@ def runs(pattern: str, tool: str, command: object) -> bool:
     return (lines.names if is_one_of(tool, BASH) else lines.names_elsewhere)(pattern, command)
 
 
-def why_unclear(rules: Iterable[CallRule], tool: str, given: Mapping[str, object]) -> str:
-    """Say why nobody knows what a line runs, where a rule is about lines; empty where it is known, or nothing asks for it."""
+def find_doubts(rules: Iterable[CallRule], tool: str, given: Mapping[str, object]) -> tuple[Doubt, ...]:
+    """Return why nobody knows what a line runs, where a rule is about lines; nothing where it is known, or nothing asks for it."""
     command = given.get("command")
     if not is_one_of(tool, BASH) or not isinstance(command, str):
-        return ""
+        return ()
     asked = any(rule.about is not None and names_tool(rule, tool) for rule in rules)
-    return lines.why_unclear(command) if asked else ""
+    return lines.find_doubts(command) if asked else ()
 
 
 def lies_in(pattern: str, path: str, place: CallPlace) -> bool:

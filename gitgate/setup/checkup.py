@@ -140,7 +140,7 @@ def approvals(desk: Desk) -> Iterator[Finding]:
         yield Finding("approvals", WRONG if misspelt else GOOD, f"{words}; {OTHERS_TOOL}", mend)
     for words in counting_words(book):
         yield Finding("approvals", GOOD, words)
-    for words in pending_words(book):
+    for words in pending_words(standing):
         yield Finding("approvals", MISSING, words, "commit it, and bring it to the protected branch")
     for words in standing.unread:
         yield Finding("approvals", WRONG, f"{words}; it holds nothing", f"mend {FILE} in the working tree")

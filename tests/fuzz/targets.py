@@ -216,7 +216,7 @@ def line(data: bytes) -> None:
     """A line for a shell: what it would run, and which rules name it."""
     text = data.decode("utf-8", "replace")
     programs.read_line.cache_clear()
-    lines.why_unclear(text)
+    lines.find_doubts(text)
     for pattern in ("terraform apply*", "*rm*-rf*", "git push ?"):
         lines.names(pattern, text)
         lines.names_elsewhere(pattern, text)

@@ -380,3 +380,144 @@ def test_the_hook_s_own_process_holds_it(shared: Agent, cli: Command, text: str)
         "hook", "claude-pre-tool-use", cwd=shared.clone.path, input=json.dumps(event), env=shared.env, code=0
     )
     assert said.json["hookSpecificOutput"][DECISION] in ("defer", "deny")
+
+
+ALLOW = """  - allow: Bash("$CC" *)\n"""
+COMPILE = '"$CC" -c x.c'
+
+
+def test_what_the_branch_allows_runs(shared: Agent, cli: Command) -> None:
+    """As it is written, each command of the line for itself; and it is said that it does, and by what."""
+    publish(shared, TERRAFORM)
+    assert "Write it plainly" in reply(shared, COMPILE)[REASON]
+    publish(shared, TERRAFORM + ALLOW)
+    assert reply(shared, COMPILE) == {}
+    assert reply(shared, f"{COMPILE} && {COMPILE} | tail") == {}
+    for line in (
+        f'{COMPILE}; "$LD" x.o',
+        f'"$LD" {COMPILE!r}',
+        f"trap {COMPILE!r} EXIT",
+        'CC=$(cat f); "$CC" -c x.c',
+    ):
+        assert "Write it plainly" in reply(shared, line)[REASON], line
+        assert tried(cli, shared, line, code=4)["allowed_by"] == []
+    said = tried(cli, shared, COMPILE, code=0)
+    assert (said["waits"], said["rule"], said["allowed_by"]) == (False, None, ['Bash("$CC" *)'])
+    out = cli.quick("policy", "try", COMPILE, cwd=shared.clone.path, code=0).out
+    assert 'would run, because `Bash("$CC" *)` allows it' in out
+    assert tried(cli, shared, "ls", code=0)["allowed_by"] == []
+    assert shared.gates() == []
+    assert reply(shared, f"{COMPILE}; terraform apply")[DECISION] == "defer"
+
+
+def test_what_is_allowed_never_beats_a_rule(shared: Agent) -> None:
+    """Of the branch, or of a working tree; a line that could be what the rule names waits as well."""
+    publish(shared, "approvals:\n  - allow: [Bash($X *), 'Bash(\"$CC\" *)']\n  - Bash(terraform *)\n")
+    for number, line in enumerate(
+        ("X=terraform; $X apply", "$X apply", "$X plan # terraform", f"{COMPILE}; terraform plan")
+    ):
+        session = Agent(shared.clone, f"0b9c4f0e-0000-4000-8000-00000000000{number}")
+        assert reply(session, line)[DECISION] == "defer", line
+    publish(shared, "approvals:\n" + ALLOW)
+    shared.clone.write(FILE, "approvals:\n  - Bash(npm publish*)\n")
+    other = Agent(shared.clone, "0b9c4f0e-0000-4000-8000-00000000000a")
+    assert reply(other, COMPILE) == {}
+    assert reply(other, f"{COMPILE}; npm publish")[DECISION] == "defer"
+
+
+@pytest.mark.parametrize("where", ["tree", "tree beside rules", "commit", "other words"])
+def test_what_an_agent_allows_itself_does_not_count(shared: Agent, cli: Command, where: str) -> None:
+    """In its working tree, in a commit that nobody pushed, or beside what the branch allows; and that is said."""
+    publish(shared, TERRAFORM + ('  - allow: Bash("$LD" *)\n' if where == "other words" else ""))
+    text = {"tree": "approvals:\n" + ALLOW}.get(where, TERRAFORM + ALLOW)
+    if where == "commit":
+        shared.clone.commit("rules", **{FILE: text})
+        (shared.clone.path / FILE).unlink()
+    else:
+        shared.clone.write(FILE, text)
+    assert "Write it plainly" in reply(shared, COMPILE)[REASON]
+    assert reply(shared, "terraform apply")[DECISION] == "defer"
+    for words in (
+        ("init",),
+        ("doctor",),
+        ("policy", "check"),
+        ("policy", "try", "ls"),
+        ("wrap", "--", "true"),
+    ):
+        said = cli(*words, cwd=shared.clone.path)
+        told = said.out + said.err
+        assert 'Bash("$CC" *) of ' in told, words
+        assert "does not count. An agent can write that file" in told, words
+    shape = cli.quick("policy", "check", "--json", cwd=shared.clone.path, code=0).json
+    assert [one["counts"] for one in shape["allowed"] if "CC" in one["allow"]] == [False]
+    assert shape["pending"] == []
+
+
+def test_what_is_allowed_is_said(shared: Agent, cli: Command) -> None:
+    """By `init`, `doctor`, `policy check` and `wrap`, with the commit; the same words in the working tree add nothing."""
+    publish(shared, TERRAFORM + ALLOW)
+    commit = shared.clone.git("rev-parse", "refs/remotes/origin/main")
+    shared.clone.write(FILE, TERRAFORM + "  - Bash(npm publish*)\n" + ALLOW)
+    for words in (("init",), ("doctor",), ("policy", "check"), ("wrap", "--", "true")):
+        said = cli(*words, cwd=shared.clone.path)
+        told = said.out + said.err
+        assert f'Bash("$CC" *) of origin/main:{FILE} ({commit[:10]}) allows a command' in told.replace(
+            "remotes/", ""
+        ), words
+        assert "An agent can write that file" not in told, words
+    shape = cli.quick("policy", "check", "--json", cwd=shared.clone.path, code=0).json
+    (one,) = shape["allowed"]
+    assert (one["allow"], one["commit"], one["line"], one["counts"]) == ('Bash("$CC" *)', commit, 3, True)
+    assert [rule["call"] for rule in shape["approvals"]] == ["Bash(terraform apply*)"]
+
+
+@pytest.mark.parametrize(
+    "entry", ["allow: Bash(*)", "allow: Bash", "{allow: Bash($X *), to: [ann]}", "alow: Bash($X *)"]
+)
+def test_what_is_allowed_and_cannot_be_read_holds_every_call(shared: Agent, cli: Command, entry: str) -> None:
+    """On the protected branch. In a working tree it is told, and changes nothing."""
+    publish(shared, f"{TERRAFORM}  - {entry}\n")
+    assert reply(shared, "ls")[DECISION] == "deny"
+    publish(shared, TERRAFORM)
+    shared.clone.write(FILE, f"{TERRAFORM}  - {entry}\n")
+    assert reply(shared, "ls") == {}
+    assert "cannot be read" in cli("policy", "try", "ls", cwd=shared.clone.path, code=0).err
+
+
+def test_this_machine_s_own_file_allows(shared: Agent, tmp_path: Any) -> None:
+    """What the protected branch's rules would deny; the rules of both hold."""
+    publish(shared, TERRAFORM)
+    file = tmp_path / "machine.yml"
+    file.write_text("approvals:\n" + ALLOW)
+    shared.clone.git("config", "gitgate.policyFile", str(file))
+    assert reply(shared, COMPILE) == {}
+    assert reply(shared, f"{COMPILE}; terraform apply")[DECISION] == "defer"
+
+
+def test_a_person_at_a_terminal_is_not_asked_about_what_is_allowed(shared: Agent) -> None:
+    """As without it they are."""
+    publish(shared, TERRAFORM)
+    shared.env["CLAUDE_CODE_ENTRYPOINT"] = "cli"
+    assert reply(shared, COMPILE)[DECISION] == "ask"
+    publish(shared, TERRAFORM + ALLOW)
+    assert reply(shared, COMPILE) == {}
+
+
+@pytest.mark.slow
+def test_the_hook_s_own_process_lets_it_run(shared: Agent, cli: Command) -> None:
+    """As Claude Code starts it: nothing is said of what is allowed, and what is not is denied."""
+    publish(shared, TERRAFORM + ALLOW)
+    for line, wanted in ((COMPILE, None), (f'{COMPILE}; "$LD" x.o', "deny")):
+        event = shared.event(
+            "PreToolUse", tool_name="Bash", tool_use_id=new_call(), tool_input={"command": line}
+        )
+        said = cli(
+            "hook",
+            "claude-pre-tool-use",
+            cwd=shared.clone.path,
+            input=json.dumps(event),
+            env=shared.env,
+            code=0,
+        )
+        output = json.loads(said.out)["hookSpecificOutput"] if said.out.strip() else {}
+        assert output.get(DECISION) == wanted

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitgate.text.lines import could_be, names, why_unclear
+from gitgate.text.lines import could_be, find_doubts, names
 from gitgate.text.lines.programs import read_line
 from gitgate.text.lines.words import MOST_TEXT
 from gitgate.text.patterns import of_text
@@ -122,13 +122,13 @@ def test_a_mention_is_no_reason(line: str) -> None:
 @pytest.mark.parametrize("line", UNCLEAR)
 def test_what_is_chosen_at_run_time_is_unclear(line: str) -> None:
     """A program, a text or a script that the line makes, and what no shell could read."""
-    assert why_unclear(line)
+    assert find_doubts(line)
 
 
 @pytest.mark.parametrize("line", CLEAR)
 def test_what_is_written_plainly_is_clear(line: str) -> None:
     """Expansions among the arguments keep nobody from saying which programs run."""
-    assert why_unclear(line) == ""
+    assert find_doubts(line) == ()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitgate.text.lines import names, why_unclear
+from gitgate.text.lines import find_doubts, names
 from support.shell_lines import RULES, harmless, hostile
 from support.tracing import trace
 
@@ -18,14 +18,14 @@ RULE = "terraform apply*"
 
 
 def is_held(line: str) -> bool:
-    return names(RULE, line) or bool(why_unclear(line))
+    return names(RULE, line) or bool(find_doubts(line))
 
 
 def test_few_harmless_lines_are_held() -> None:
     """With fifteen rules of the usual kind, lines that run nothing of them pass, but for three in a hundred."""
     lines = list(harmless(LINES))
     assert len(set(lines)) > LINES * 0.6
-    held = [line for line in lines if why_unclear(line) or any(names(rule, line) for rule in RULES)]
+    held = [line for line in lines if find_doubts(line) or any(names(rule, line) for rule in RULES)]
     assert len(held) <= MOST_HELD * LINES, held[:20]
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ...context import Desk
     from ...model.gate import Gate
     from ...policy import Book, RuleTerms
-    from ...questions.call_rules import CallRule
+    from ...questions.call_rules import Allowance, CallRule
     from ...questions.calls import CallRuling
     from ...setup.demo import DemoStep
     from ...setup.managed import Step
@@ -378,6 +378,7 @@ def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
         "notes": warned,
         "approvals": [call_rule_shape(rule) for rule in rules.rules],
         "pending": [call_rule_shape(rule) for rule in rules.pending],
+        "allowed": [allowance_shape(one) for one in (*rules.allowances, *standing.unheard)],
         "broken": rules.broken.why if rules.broken else None,
     }
     screen.emit("policy", fields, neutral("\n".join(lines)))
@@ -397,6 +398,16 @@ def call_rule_shape(rule: CallRule) -> dict[str, object]:
         "from": rule.source.file,
         "commit": rule.source.commit or None,
         "line": rule.line,
+    }
+
+
+def allowance_shape(one: Allowance) -> dict[str, object]:
+    return {
+        "allow": one.text,
+        "from": one.source.file,
+        "commit": one.source.commit or None,
+        "line": one.line,
+        "counts": one.source.counts,
     }
 
 
@@ -436,6 +447,7 @@ def try_command(screen: Screen, words: tuple[str, ...], tool: str | None, path: 
         "pending": [one.text for one in standing.book.pending],
         "fate": ruling.fate.value,
         "why": ruling.why,
+        "allowed_by": [one.text for one in ruling.allowances],
     }
     screen.emit("try", fields, neutral(fate_words(ruling)))
     tell_of_rules(screen, desk, "note: ")

@@ -12,7 +12,7 @@ from itertools import islice
 
 from ..patterns import of_text
 from .expansion import GAPS, MADE_SPLIT, SPLITS
-from .programs import GAP, Line, LineCommand, Words, command_starts, read_line, rough, wrapper
+from .programs import GAP, Doubt, Line, LineCommand, Words, command_starts, read_line, rough, wrapper
 from .words import MOST_TEXT
 
 # Options of programs with verbs that take the next word along; those of others may.
@@ -54,9 +54,16 @@ def names_elsewhere(pattern: str, text: str) -> bool:
     return any(wanted.fits(run) for run in runs) or wanted.mentioned(Line(plain, runs))
 
 
-def why_unclear(text: str) -> str:
-    """Why nobody can say what a line runs; empty where it can be said."""
-    return read_line(text).unclear
+def find_doubts(text: str) -> tuple[Doubt, ...]:
+    """Return, for each command of a line of which nobody can say what it runs, why; nothing where it can be said."""
+    return read_line(text).doubts
+
+
+def is_written(pattern: str, doubt: Doubt) -> bool:
+    """Whether a pattern fits a command as it is written, up to its blanks. A star behind a blank fits no words as well."""
+    spelt = " ".join(doubt.spelt.replace("\\\n", "").split())
+    wholes = (pattern, pattern[:-2]) if pattern.endswith(" *") else (pattern,)
+    return bool(spelt) and any(of_text(whole).fullmatch(spelt) for whole in wholes)
 
 
 class Pattern:

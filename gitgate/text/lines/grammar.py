@@ -26,13 +26,17 @@ STARTERS = frozenset(
 
 @dataclass
 class Simple:
-    """One simple command: its words; what is assigned before them; the files that it writes, reads, and the texts that it is fed."""
+    """One simple command: its words; what is assigned before them; the files that it writes, reads, and the texts that it is fed.
+
+    `spelt` as it stands in the text, where it was read there.
+    """
 
     words: list[str] = field(default_factory=list)
     assigned: list[tuple[str, str]] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)
     fed: list[str] = field(default_factory=list)
+    spelt: str = ""
 
     @property
     def begun(self) -> bool:
@@ -151,7 +155,10 @@ class Reader(WordReader):
     def read_simple(self) -> None:
         command, chain = Simple(), self.chain
         cuts: list[int] = []
+        self.skip_blank()
+        start = end = self.place
         while True:
+            end = self.place
             self.skip_blank()
             letter = self.peek()
             if letter == "&" and (self.stands("&>")):
@@ -167,6 +174,7 @@ class Reader(WordReader):
             if self.read_part(command):
                 return
         self.note_values(command, chain)
+        command.spelt = self.text[start:end]
         self.add(command)
         for cut in cuts:
             if cut < len(command.words):

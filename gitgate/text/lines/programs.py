@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from .expansion import GAPS, MADE, MADE_SPLIT, ONE, SPLIT, SPLITS
 from .grammar import Simple, read
-from .words import Budget, Unreadable, budget_for, crude
+from .words import NAME, Budget, Unreadable, budget_for, crude
 
 Words = tuple[str, ...]
 # Commands that a command runs, each with whether it is sure that one stands there.
@@ -84,6 +84,12 @@ TEXT_VARIABLES = frozenset(
     "PS0 PS1 PS4 PROMPT_COMMAND EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_SSH_COMMAND GIT_SSH "
     "GIT_ASKPASS SSH_ASKPASS GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND SUDO_EDITOR FCEDIT RSYNC_RSH".split()
 )
+# These set a variable whose name is one of their words.
+SETTERS = frozenset(
+    "read readarray mapfile printf getopts wait let declare typeset local export readonly".split()
+)
+# With `-n` the variable that these name stands for another one.
+REFERRERS = frozenset(("declare", "typeset", "local"))
 FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
 
@@ -105,15 +111,28 @@ class LineCommand:
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """Why nobody can say what a command runs. `spelt`: the command as it is written, where the environment alone chooses what that is."""
+
+    why: str
+    spelt: str = ""
+
+
+@dataclass(frozen=True)
 class Line:
-    """Every program that a line may run. `unclear`: why nobody can say what else it runs. `open`: some words of what runs other
+    """Every program that a line may run. `doubts`: why nobody can say what else it runs. `open`: some words of what runs other
     programs are not known.
     """
 
     text: str
     runs: tuple[LineCommand, ...]
-    unclear: str = ""
+    doubts: tuple[Doubt, ...] = ()
     open: bool = False
+
+    @property
+    def unclear(self) -> str:
+        """Return the first reason why nobody can say what it runs; empty where it can be said."""
+        return self.doubts[0].why if self.doubts else ""
 
     @property
     def crude(self) -> str:
@@ -126,9 +145,9 @@ def read_line(text: str) -> Line:
     try:
         search = Search(budget_for(text))
         search.add_text(text)
-        return Line(text, tuple(search.runs), search.unclear, search.open)
+        return Line(text, tuple(search.runs), search.found_doubts(), search.open)
     except (Unreadable, RecursionError) as wrong:
-        return Line(text, tuple(rough(text)), f"it cannot be read: {wrong}", open=True)
+        return Line(text, tuple(rough(text)), (Doubt(f"it cannot be read: {wrong}"),), open=True)
 
 
 def rough(text: str) -> Iterator[LineCommand]:
@@ -151,9 +170,10 @@ class Search:
     def __init__(self, work: Budget) -> None:
         self.work = work
         self.runs: list[LineCommand] = []
-        self.unclear = ""
+        self.doubts: list[Doubt] = []
         self.open = False
         self.depth = 0
+        self.spelt = ""
 
     def add_text(self, text: str, *, sure: bool = True) -> None:
         """Everything that a text runs as a shell line."""
@@ -168,10 +188,41 @@ class Search:
             self.add_command(command, sure=sure)
         self.depth -= 1
 
-    def doubt(self, why: str) -> None:
-        self.unclear = self.unclear or why
+    def doubt(self, why: str, *words: str) -> None:
+        """Note that nobody can say what a command runs. `words`: those that say it, where it says it in words of its own.
+
+        What stands in a text that another program runs, or is made by the line itself, is not as it is written.
+        """
+        made = not words or any(MADE in word or MADE_SPLIT in word for word in words)
+        self.doubts.append(Doubt(why, "" if made or self.depth > 1 else self.spelt))
+
+    def found_doubts(self) -> tuple[Doubt, ...]:
+        """Return the doubts about the line; none of them as it is written, where it may set a variable under a name that it hides."""
+        hidden = bool(self.doubts) and (
+            "${!" in crude(self.work.text) or any(map(self.hides_name, self.runs))
+        )
+        return tuple(Doubt(one.why) for one in self.doubts) if hidden else tuple(self.doubts)
+
+    def hides_name(self, run: LineCommand) -> bool:
+        """Whether a command may set a variable whose name does not stand in the line."""
+        if run.words[:1] == ("printf",):
+            words = (
+                run.words[1:3] if run.words[1:2] and re.match("-v|-?[\ufdd0-\ufdd3]", run.words[1]) else ()
+            )
+        elif run.words and run.words[0] in SETTERS:
+            words = run.words[1:]
+        else:
+            return False
+        named = [word.partition("=")[0] for word in words]
+        refers = run.words[0] in REFERRERS and any(re.match(r"-\w*n", word) for word in words)
+        return refers or any(
+            GAP.search(name) or not all(self.work.names[each] for each in NAME.findall(name))
+            for name in named
+        )
 
     def add_command(self, command: Simple, *, sure: bool = True) -> None:
+        if self.depth == 1:
+            self.spelt = command.spelt
         for name, value in command.assigned:
             self.add_assigned(name, value)
         words = tuple(word.removeprefix("=") if not n else word for n, word in enumerate(command.words))
@@ -205,7 +256,7 @@ class Search:
         if unknown:
             self.open = True
             if sure:
-                self.doubt("a program that is chosen when it runs")
+                self.doubt("a program that is chosen when it runs", words[0])
             return []
         if name in SHELLS:
             return self.shell(words, command)
@@ -245,14 +296,15 @@ class Search:
 
     def attempt(self, text: str) -> None:
         """A text that may be a shell line, and may be anything else."""
-        kept, depth = self.unclear, self.depth
+        kept, depth = len(self.doubts), self.depth
         try:
             self.add_text(text, sure=False)
         except Unreadable:
             self.open = True
             self.depth = depth
-        if self.unclear != kept:
-            self.unclear, self.open = kept, True
+        if len(self.doubts) > kept:
+            del self.doubts[kept:]
+            self.open = True
 
     # Programs with rules of their own
 
@@ -260,7 +312,7 @@ class Search:
         """A shell runs a text that it is given, a script, or what it reads."""
         place, text = shell_operand(words)
         if place < 0:
-            self.doubt("a shell whose words are chosen when it runs")
+            self.doubt("a shell whose words are chosen when it runs", *words)
             self.add_texts(words[1:])
             return []
         if text:

@@ -42,8 +42,9 @@ class Unreadable(Exception):
 
 @dataclass
 class Budget:
-    """How much may still be read, and which names the whole line mentions without a dollar sign."""
+    """How much of the whole line may still be read, and which names it mentions without a dollar sign."""
 
+    text: str
     left: int
     names: Counter[str]
 
@@ -61,7 +62,7 @@ def budget_for(text: str) -> Budget:
         raise Unreadable("characters that are none")
     names = Counter(BARE_NAMES.findall(crude(text)))
     names["IFS"] -= len(re.findall(r"\bIFS=\S* read\b", text))  # there it is of no use to other commands
-    return Budget(MOST_WORK, names)
+    return Budget(text, MOST_WORK, names)
 
 
 def crude(text: str) -> str:
