@@ -31,6 +31,7 @@ from gitgate import context
 from gitgate.context import Desk, open_desk
 from support.resuming import Clock, Seat
 from support.servers import HttpServer, SshServer, http_server, ssh_server
+from support.testbed.alike import SUITES
 from support.testbed.command import Command
 from support.testbed.loaded import LOADED
 from support.testbed.remembered import Remembered
@@ -168,6 +169,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def leave_out(config: pytest.Config, items: list[pytest.Item], which: list[pytest.Item]) -> None:
     items[:] = [item for item in items if item not in which]
     config.hook.pytest_deselected(items=which)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before what a module's own fixtures make."""
+    PATTERNS.alike = item.path.parent.name in SUITES
 
 
 def needed(item: pytest.Item) -> set[str]:

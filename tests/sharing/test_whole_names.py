@@ -70,7 +70,7 @@ def test_no_tag_or_branch_chooses_the_policy(fetched: Seat, start: str, packed: 
 def test_a_pushed_tag_does_not_choose_it_either(fetched: Seat, bob: Seat) -> None:
     """As it comes: pushed by somebody else, and fetched."""
     commit = plant(bob.clone, "refs/remotes/origin/HEAD", ANYONE, "refs/tags/")
-    bob.clone.git("push", "-q", "origin", "refs/tags/refs/remotes/origin/HEAD")
+    bob.clone.git("push", "-q", "-f", "origin", "refs/tags/refs/remotes/origin/HEAD")
     fetched.clone.git("fetch", "-q", "origin", "refs/tags/*:refs/tags/*")
     assert fetched.clone.git("rev-parse", "refs/remotes/origin/HEAD") == commit  # so git would have it
     with pytest.raises(NotAllowed, match=r"it is for bob@example\.org"):

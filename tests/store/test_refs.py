@@ -12,8 +12,9 @@ from typing import NoReturn
 import pytest
 
 from gitgate.errors import GateError, GitFailed, LostRace, RefLocked
-from gitgate.store.git.refs import OPEN, Refs
+from gitgate.store.git.refs import OPEN, Refs, read_ref
 from gitgate.store.remote import RefMove
+from support.testbed.alike import MISSING
 from support.testbed.repositories import Clone
 
 A, B, C = (f"{OPEN}{letter * 10}" for letter in "abc")
@@ -454,7 +455,7 @@ def test_many_new_refs_are_packed_as_git_packs_them(
     ours = packed(repo)
     repo.git("pack-refs", "--all")
     lines = packed(repo).splitlines(keepends=True)
-    mine = [line for line in lines if before != "nothing packed" or b" refs/heads/" not in line]
+    mine = [line for line in lines if before != "nothing packed" or b" refs/heads/main\n" not in line]
     assert ours == b"".join(mine)
     repo.git("fsck", "--strict")
     repo.git("update-ref", "-d", many[0].ref, many[0].new or "")
@@ -595,3 +596,17 @@ def test_many_new_refs_race_with_whoever_moves_refs(refs: Refs, repo: Clone, oid
     assert {name for part in made for name in part} <= there.keys() <= set(names)
     assert set(there.values()) <= set(oids)
     repo.git("fsck")
+
+
+def test_what_is_called_like_a_ref_is_in_these_suites_and_is_not_read(
+    refs: Refs, repo: Clone, bare: Clone
+) -> None:
+    """Plain git takes it for the ref, where that is missing; with it comes a policy that nobody can read."""
+    for here in (repo, bare):
+        for ref in MISSING:
+            like = here.git("rev-parse", "--verify", ref)
+            assert here.git("show", f"{like}:.gitgate.yml").startswith("policy: [")
+            assert Refs(here.repository).get(ref) is None
+            assert read_ref(here.repository.git, ref) is None
+        here.git("fsck", "--strict")
+    assert refs.get("refs/heads/main") == repo.head()

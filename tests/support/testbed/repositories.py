@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from gitgate.store.git import Repository, discover
+from support.testbed.alike import IN_CLONES, ON_SERVERS, PLANTED, plant
 
 
 class GitError(AssertionError):
@@ -72,9 +73,10 @@ class Clone:
         return self.git("rev-parse", "HEAD")
 
     def refs(self, pattern: str = "refs") -> dict[str, str]:
-        """Every ref under `pattern` and what it points at."""
+        """Every ref under `pattern` and what it points at, without those that the test bed planted."""
         lines = self.git("for-each-ref", "--format=%(refname) %(objectname)", pattern).splitlines()
-        return dict(line.split(" ", 1) for line in lines)
+        found = dict(line.split(" ", 1) for line in lines)
+        return {ref: oid for ref, oid in found.items() if ref not in PLANTED}
 
     @property
     def repository(self) -> Repository:
@@ -88,17 +90,21 @@ class Patterns:
     def __init__(self) -> None:
         self.folder: Path | None = None
         self.made: dict[tuple[str, ...], Path] = {}
+        self.alike = False  # whether refs that are called like others are planted
         self.servers: set[str] = set()  # the state of each that has its one commit, and nothing else
 
-    def copy(self, kind: str, path: Path, make: Callable[[Path], None]) -> None:
-        """What `make` would put at `path`."""
+    def copy(self, kind: str, path: Path, make: Callable[[Path], None], *more: str) -> None:
+        """What `make` would put at `path`, with refs that are called like others."""
+        names = () if not self.alike else IN_CLONES if kind in ("clone", "of") else ON_SERVERS
         if self.folder is None or path.exists():
             make(path)
+            plant(path / ".git" if (path / ".git").is_dir() else path, names)
             return
-        key = (kind, *surroundings())
+        key = (kind, *more, *names, *surroundings())
         if key not in self.made:
             room = Path(mkdtemp(dir=self.folder))
             make(room / "made")
+            plant(room / "made" / ".git" if kind in ("clone", "of") else room / "made", names)
             for sample in room.glob("made/**/*.sample"):
                 sample.unlink()
             self.made[key] = room / "made"
@@ -198,7 +204,7 @@ def clone_repository(source: Path, path: Path) -> Clone:
 
     state = state_of(source)
     if state in PATTERNS.servers:
-        PATTERNS.copy(f"of {state}", path, make)
+        PATTERNS.copy("of", path, make, state)
         rename(path, told, os.fsencode(source))
     else:
         run_git("clone", "-q", "--", str(source), str(path), cwd=path.parent)
