@@ -25,6 +25,7 @@ from ..store.git.refs import LEASES, OPEN, RUNS, SESSIONS, WORK
 from ..store.git.signatures import BAD, GOOD, verify
 from ..store.remote.fetch import ask_refs, ask_tips
 from . import Problem, Verified, check_policies
+from .gone import check_gone
 
 HEADS = "refs/heads/"
 
@@ -232,8 +233,12 @@ class Checked:
     signed: Mapping[str, Entry] = field(default_factory=dict)
 
 
-def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> Verified:
-    """Check the gates and runs that `given` names (none: all), or the gates whose work is on `branch`."""
+def audit(
+    desk: Desk, given: Sequence[str] = (), branch: str | None = None, *, noted: bool = True
+) -> Verified:
+    """Check the gates and runs that `given` names (none: all), or the gates whose work is on `branch`. `noted`: also by what this clone
+    alone remembers.
+    """
     from ..gates.history import archived_runs, archived_tips
 
     done = Verified()
@@ -264,6 +269,8 @@ def audit(desk: Desk, given: Sequence[str] = (), branch: str | None = None) -> V
     for run in sorted(chosen & set(runs) & set(ended)):
         check_twice(done, run, runs[run], ended[run])
     check_unread(desk, done, {*(chosen if given else theirs)} - {*is_open, *archived})
+    if noted:
+        check_gone(desk, done, chosen if given else ())
     if not given:
         check_orphans(desk, done, is_open, {**archived, **ended})
         check_archive(desk, done)

@@ -107,7 +107,7 @@ def export_gates(desk: Desk, wanted: ExportWishes, place: Path, *, force: bool =
     refs, cut = whole_refs(desk, refs)
     left = {**LEFT_OUT, **cut}
     desk.progress("checking them")
-    done = audit(desk, [one.id for one in (*gates, *runs)] if wanted.narrowed else ())
+    done = audit(desk, [one.id for one in (*gates, *runs)] if wanted.narrowed else (), noted=False)
     files = {
         BUNDLE: bundle_of(desk, refs),
         **read_by_people(desk, gates, runs),

@@ -174,6 +174,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     from ..context import open_desk
     from ..gates.recording import tell_people
     from ..sharing.branches import finish_cut_off
+    from ..store.git.remembered import RECORDS, remember_here
 
     with suppress(OSError):
         os.setsid()  # Whoever pushed may be cut off; this goes on.
@@ -185,6 +186,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
     finish_cut_off(desk, lambda words: print(words, file=sys.stderr, flush=True))
     take_calls(desk)
     forget_erased(desk)
+    remember_here(desk.repo, desk.refs.under(*RECORDS))
     tell_people(desk)
     if not desk.settings.flag("resumeHere"):
         print("agents are not started here by themselves: git gate init allows it", file=sys.stderr)

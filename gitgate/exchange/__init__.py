@@ -64,6 +64,8 @@ class Synced:
     lost: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
     aside: tuple[PutAside, ...] = ()
+    restored: tuple[str, ...] = ()
+    """Of those that were pushed, the gates that were gone from there."""
     pushed: tuple[str, ...] = ()
     archived: tuple[str, ...] = ()
     doubted: dict[str, str] = field(default_factory=dict)

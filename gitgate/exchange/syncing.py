@@ -6,7 +6,7 @@ Light on purpose: usually nothing is new, and then no record is read. What diffe
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from ..errors import Failure, GateError, NeverTaken, PushRefused
 from ..model import RESUMING
 from ..store import private_folder
 from ..store.git.refs import OPEN, RUNS, SESSIONS
+from ..store.git.remembered import has_lines, remember_tips
 from ..store.remote import RefFate, RefMove, tracking_base
 from . import Sides, Synced
 
@@ -208,8 +209,20 @@ def one_round(desk: Desk, name: str, aside: str | None = None) -> Synced:
     if ahead:
         from .merging import push_home
 
+        there = was_there(desk, name, [gate for gate in ahead if gate not in sides.theirs])
         push_home(desk, done, ahead, sides.theirs)
+        done.restored = tuple(gate for gate in done.pushed if gate in there)
     return done
+
+
+def was_there(desk: Desk, remote: str, absent: Collection[str]) -> Collection[str]:
+    """Which of these gates, that the remote does not have now, it once had."""
+    if not absent:
+        return ()
+    from ..store.git.remembered import read_seen_tips
+
+    seen, base = read_seen_tips(desk.repo), tracking_base(remote)
+    return {gate for gate in absent if f"{base}open/{gate}" in seen}
 
 
 def joined(first: Synced, second: Synced) -> Synced:
@@ -356,11 +369,26 @@ def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Syn
         from .merging import bring_in
 
         bring_in(desk, done, sides, differing, fetched.before)
+    note_seen(desk, done, sides, fetched.updated)
     if done.new or done.updated:
         from ..gates.recording import tell_people
 
         tell_people(desk)
     return done, both_sides(desk, remote) if differing else sides
+
+
+def note_seen(desk: Desk, done: Synced, sides: Sides, updated: Collection[str]) -> None:
+    """Note where the remote's records are, of which this fetch brought news: what cannot be read is no record. All, where there is not yet a
+    line for each.
+    """
+    known = has_lines(desk.repo, len(sides.theirs))
+    wanted = updated if known else {*sides.theirs, *sides.runs}
+    base = tracking_base(done.remote)
+    tips = {f"{base}open/{gate}": sides.theirs[gate] for gate in wanted if gate in sides.theirs}
+    tips |= {f"{base}runs/{run}": tip for run in wanted if (tip := sides.runs.get(run, (None, None))[1])}
+    remember_tips(
+        desk.repo, {ref: tip for ref, tip in tips.items() if ref.rpartition("/")[2] not in done.broken}
+    )
 
 
 def remember_sync(desk: Desk) -> None:

@@ -13,7 +13,7 @@ from ..gates import runs_here, settled_summary
 from ..gates.history import prune_archived
 from ..model import parse_trailers
 from ..model.gate import Gate
-from ..store.git.refs import CODE_OF_RUNS, RUNS
+from ..store.git.refs import ARCHIVE, CODE_OF_RUNS, RUNS
 from ..store.records import NOBODY, Signature, closing
 from ..store.remote import RefMove
 from ..text import counted
@@ -47,7 +47,7 @@ def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -
         if gate.id not in done.kept and seconds_since_end(desk, gate) >= older_than
     ]
     runs = [run for run in ended_runs(desk, older_than) if run.id not in done.kept]
-    if ready or runs:
+    if ready or runs or (name is not None and has_lost(desk, name)):
         desk.progress(f"folding {counted(len(ready), 'closed gate')}, {counted(len(runs), 'ended run')}")
         result = closing.fold(
             desk.repo,
@@ -63,6 +63,19 @@ def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -
         forget_code(desk, done.runs)
     prune_archived(desk)
     return done
+
+
+def has_lost(desk: Desk, remote: str) -> bool:
+    """Whether the remote's archive is not where it was last seen, of a month that is archived here as well: the next fold puts
+    back what it lacks.
+    """
+    ours = desk.refs.under(ARCHIVE)
+    if not ours:
+        return False
+    from ..store.remote.fetch import ask_tips
+
+    there = ask_tips(desk.repo, remote, [*ours], timeout=desk.network_timeout)
+    return any(there.get(ref) != tip for ref, tip in ours.items())
 
 
 def forget_code(desk: Desk, runs: Sequence[str]) -> None:

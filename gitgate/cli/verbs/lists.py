@@ -482,6 +482,10 @@ def sync_command(screen: Screen, remote: str | None, aside: str | None) -> int:
     tell_doubted(screen, done)
     for one in done.aside:
         screen.warn(one.words)
+    for gate in done.restored:
+        screen.warn(
+            f"{gate}: it was gone from {done.remote}, where nobody had archived it; now it is there again"
+        )
     stuck = [gate for gate in done.refused if done.lacks_objects(gate)]
     if stuck:
         screen.say("the remote cannot read what these stand on; what is in the way: git gate doctor")

@@ -17,6 +17,7 @@ from ...errors import GateError, GitFailed, LostRace, PushRefused, Usage
 from ..git import Repository
 from ..git.objects import open_objects
 from ..git.refs import ARCHIVE, EVIDENCE, LEASES, OPEN, RUNS, SESSIONS, WORK, Refs
+from ..git.remembered import remember_tips
 from ..remote import FateKind, RefMove, Refusal, tracking
 from ..remote.fetch import fetch, fetch_folder, fetch_refs
 from ..remote.push import push, push_gates
@@ -164,6 +165,7 @@ class RemoteShelves:
                 if old != new and (old is None or covers(self.repo, new, old)):
                     with suppress(LostRace, GitFailed):
                         self.local.refs.update([RefMove(ref, new, old)])
+                        remember_tips(self.repo, {place: new} if prefix == ARCHIVE else {})
 
     def take_away(self, moves: Sequence[RefMove]) -> dict[str, str]:
         fates = push_gates(

@@ -133,12 +133,17 @@ def parse_ls_remote(said: GitSpoken) -> dict[str, str]:
 
 def names_below(repo: Repository, remote: str, *prefixes: str, timeout: float = 60) -> list[str]:
     """The refs that `remote` has under these prefixes now. It lists all that it has for this: not for what is asked often."""
+    return sorted(tips_below(repo, remote, *prefixes, timeout=timeout))
+
+
+def tips_below(repo: Repository, remote: str, *prefixes: str, timeout: float = 60) -> dict[str, str]:
+    """Where the refs under these prefixes are on `remote` now."""
     place = read_remote(repo, remote)
     patterns = (f"{prefix}*" for prefix in prefixes)
     said = converse(repo, place, (), ("ls-remote", "--", place.name, *patterns), timeout=timeout)
     if said.code:
         raise explain(place.name, said, timeout=timeout)
-    return sorted(name for name in parse_ls_remote(said) if name.startswith(prefixes))
+    return {name: tip for name, tip in parse_ls_remote(said).items() if name.startswith(prefixes)}
 
 
 class Ask(NamedTuple):

@@ -14,6 +14,7 @@ from ...document import replace
 from ...errors import FINAL, Failure, GateError, GitFailed, LostRace, PushRefused, Usage
 from ..git import Repository
 from ..git.refs import OPEN, WORK, Refs
+from ..git.remembered import RECORDS, remember_tips
 from . import (
     HITL,
     FateKind,
@@ -102,6 +103,10 @@ def push(
         fates |= {fate.ref: fate for fate in told}
         if not sender.noted_by_git(batch):
             note_pushed(repo, remote, sender.left_to_note(m for m in batch if fates[m.ref].ok), known)
+        taken = {
+            tracking(remote, m.ref): m.new for m in batch if m.ref.startswith(RECORDS) and fates[m.ref].ok
+        }
+        remember_tips(repo, {ref: tip for ref, tip in taken.items() if tip is not None})
     return [fates.get(move.ref, RefFate(move.ref, FateKind.NOT_SENT)) for move in moves]
 
 
