@@ -41,7 +41,10 @@ BY_KIND = {row.kind: row.code for row in MEANINGS if row.kind}
 
 
 def exit_of_gate(state: str, verdict: str | None, *, expired: bool = False) -> int:
-    """What `check` and `wait` exit with. A default or a passed deadline never looks like a person's answer."""
+    """Return the exit code of `check` and `wait` for a gate.
+
+    A default or a passed deadline never looks like a person's answer.
+    """
     if state == "awaiting":
         return WAITING
     if state in ("withdrawn", "stopped") and verdict is None:

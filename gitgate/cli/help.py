@@ -125,7 +125,7 @@ def complete_topics(ctx: click.Context, _param: click.Parameter, incomplete: str
 
 
 def known_verbs(ctx: click.Context) -> list[str]:
-    """Those of the command line that this is a part of."""
+    """Return the verbs of the command line that this context is part of."""
     every = ctx.find_root().command
     return every.list_commands(ctx) if isinstance(every, click.Group) else []
 
@@ -200,7 +200,7 @@ OTHER_WORDS = {
 
 
 def unknown_verb(word: str, rest: Sequence[str], verbs: Collection[str]) -> Usage:
-    """What was probably meant, with the id that was typed."""
+    """Return the error for an unknown verb, with the verb that was probably meant and the id that was typed."""
     known = {other: meant for meant, words in OTHER_WORDS.items() for other in words.split()}
     if word.lower() in known:
         return Usage(f"there is no verb {word!r}", hint=with_id(known[word.lower()], rest))
@@ -216,7 +216,7 @@ def unknown_verb(word: str, rest: Sequence[str], verbs: Collection[str]) -> Usag
 
 
 def way_out(args: Sequence[str], kind: str, verbs: Collection[str]) -> str:
-    """What to type next where the error itself does not know."""
+    """Return the command to type next, for an error that has no hint of its own."""
     used = next((arg for arg in args if arg in verbs), "")
     if kind == "usage":
         return f"git gate {used} -h".replace("  ", " ")
@@ -311,7 +311,10 @@ def flag_meant(wrong: click.UsageError) -> str:
 
 
 def usage_message(wrong: click.UsageError) -> str:
-    """What click says; of the options that it proposes, those that are close: `--json` is not meant by `--session`."""
+    """Return click's message for a usage error.
+
+    Of the options that click proposes, only close ones are named: whoever types `--session` does not mean `--json`.
+    """
     if not isinstance(wrong, click.NoSuchOption):
         return wrong.format_message()
     typed = wrong.option_name
@@ -417,7 +420,7 @@ def talker(shell: str, verbs: click.Command) -> ShellComplete:
 
 
 def answer_shell(instruction: str, verbs: click.Command) -> int:
-    """What a shell wants: `bash_source` the script, `bash_complete` the words that fit."""
+    """Print what a shell asks for: its script for `bash_source`, the words that fit for `bash_complete`."""
     shell, _, wish = instruction.partition("_")
     if shell not in SHELLS or wish not in ("source", "complete"):
         raise Usage(

@@ -306,7 +306,7 @@ def report(args: Sequence[str], bug: BaseException) -> int:
 
 
 def quiet_stdout() -> None:
-    """Whoever read our output went away; do not complain about it once more at exit."""
+    """Send standard output nowhere: its reader has gone, and Python would complain once more at exit."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

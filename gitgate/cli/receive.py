@@ -83,14 +83,20 @@ def against_unruled(desk: Desk, env: Mapping[str, str], gate: Gate, old: str | N
 
 
 def free(desk: Desk) -> None:
-    """What a git that was killed left locked stops this push; where that is long over, the next attempt gets through."""
+    """Finish or free what a killed git left locked long ago.
+
+    Such a lock stops this push; the next attempt gets through.
+    """
     from ..sharing.branches import finish_cut_off
 
     finish_cut_off(desk, lambda words: print(f"gate: {words}", file=sys.stderr))
 
 
 def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) -> None:
-    """Whoever answers is told now whether that resumes the agent: what acts on it later has nobody to talk to."""
+    """Print whether the answers of this push resume their agents.
+
+    Whoever answers is told now: what acts on the answer later has nobody to talk to.
+    """
     from ..gates.agency import foretold
 
     for line in foretold(desk, answered, updates):
@@ -98,7 +104,7 @@ def foretell(desk: Desk, answered: Sequence[Gate], updates: Sequence[Update]) ->
 
 
 def has_policy(desk: Desk) -> bool:
-    """Whether there may be one; where there is surely none, what reads it need not be loaded."""
+    """Return whether there may be a policy. Where there is surely none, the code that reads it is not loaded."""
     from ..config import FILE
     from ..document import may_have
     from ..errors import BrokenRecord
@@ -149,7 +155,7 @@ def take_calls(desk: Desk) -> None:
 
 
 def forget_erased(desk: Desk) -> None:
-    """Which sessions were erased is noted for open gates; one that is archived gets no session any more."""
+    """Delete the notes of erased sessions, except for open gates: an archived gate gets no session any more."""
     from contextlib import suppress
 
     from ..errors import GateError

@@ -143,7 +143,10 @@ def refuse_unprepared(desk: Desk) -> None:
 
 
 def show_all(screen: Screen, desk: Desk, forge: Forge, done: Resumed) -> None:
-    """What came of it, on the gate's comment; and what the agent asks next, which had no login to push it."""
+    """Push the gates, then update the comments of the resumed gate and of the questions that its agent asks next.
+
+    The agent itself had no login to push its questions.
+    """
     if remote_of(desk) is not None:
         sync(desk)
     wanted = [done.gate, *(one.id for one in summaries(desk) if one.state == "awaiting")]
@@ -163,7 +166,7 @@ def show_all(screen: Screen, desk: Desk, forge: Forge, done: Resumed) -> None:
 
 
 def job_event(screen: Screen) -> dict[str, object]:
-    """What the event's file says that the job was started with; nothing where there is none that can be read."""
+    """Return the event that the job was started with, from its file; empty where no such file can be read."""
     import json
 
     try:
@@ -222,7 +225,7 @@ def undisturbed(screen: Screen, desk: Desk) -> Iterator[None]:
 
 
 def runner_files(screen: Screen) -> list[Path]:
-    """What a step writes there is set, or on PATH, for those after it."""
+    """Return the files by which a step sets variables and PATH for the steps after it."""
     return [Path(screen.env[name]) for name in ("GITHUB_ENV", "GITHUB_PATH") if screen.env.get(name)]
 
 

@@ -271,7 +271,7 @@ def deliver_command(screen: Screen, folder: Path, gate: str) -> int:
 
 
 def is_there(folder: Path) -> bool:
-    """Whether anything was handed over at all."""
+    """Return whether the agent's job handed over anything at all."""
     try:
         return any(folder.iterdir())
     except FileNotFoundError:

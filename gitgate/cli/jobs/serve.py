@@ -178,7 +178,7 @@ def what_waits(screen: Screen) -> str:
 
 @dataclass
 class Office:
-    """Who works at what the receiver queued, one thing after the other; agents run beside."""
+    """Worker on the receiver's queue: it takes one event after the other, while agents run in threads of their own."""
 
     screen: Screen
     receiver: Receiver
@@ -211,7 +211,7 @@ class Office:
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
-        """Whatever becomes of one delivery, others follow: it is said, and a sweep finds it again."""
+        """Report the failure of one delivery, so that others still follow; a sweep finds the failed one again."""
         try:
             yield
         except GateError as trouble:
@@ -287,7 +287,7 @@ def change_logins(screen: Screen, *, end: bool) -> int:
 
 
 def say_if_unserved(screen: Screen, link: str) -> None:
-    """Where the desk was served on this machine and no longer is, the link leads nowhere until it is again."""
+    """Warn that the link leads nowhere, where the desk was served on this machine and no longer is."""
     found = urlsplit(link)
     if found.hostname not in LOOPBACK or not found.port:
         return  # what a proxy leads to is not known here
@@ -353,7 +353,7 @@ def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bo
 
 
 def tell_address(screen: Screen, logins: Logins, address: WebAddress, proxies: WebProxies | None) -> None:
-    """Where it is, with a login in it where nobody else says who somebody is."""
+    """Print the desk's address, with a login in it unless a proxy says who somebody is."""
     if proxies is not None:
         logins.forget_address()  # links to one gate are for desks without such a proxy
         screen.emit("serve", {"address": address.origin, "login": None}, address.origin)

@@ -324,8 +324,10 @@ def uncommitted(desk: Desk) -> frozenset[str]:
 
 
 def lost_nothing(screen: Screen, desk: Desk, written: Sequence[str], before: frozenset[str] | None) -> bool:
-    """Whether git could commit all that the agent wrote. What it left uncommitted is said either way, unless it asked:
-    then `before` is None, and its work went along.
+    """Return whether nothing of the agent's work is lost: git could commit it, and files put aside are back.
+
+    Warn of what is lost, and of what the agent left uncommitted. Where it asked, `before` is None: its uncommitted work
+    went with the question, and nothing is said of that.
     """
     left = uncommitted(desk)
     lost = [path for path in written if path in left]

@@ -173,7 +173,7 @@ class Screen:
 
     @property
     def watched(self) -> bool:
-        """Whether somebody reads along on a terminal: no script, no job, no other program."""
+        """Return whether a person reads along on a terminal: no script, no job, no other program."""
         return (
             sys.stdout.isatty()
             and sys.stderr.isatty()
@@ -195,7 +195,7 @@ class Screen:
 
     @property
     def interactive(self) -> bool:
-        """Whether somebody is there to be asked."""
+        """Return whether a person is there to be asked."""
         return sys.stdin.isatty() and sys.stderr.isatty() and not self.as_json
 
     @property
@@ -347,7 +347,7 @@ def shown_argument(ctx: click.Context, param: click.Parameter) -> str:
 
 
 def shown_value(param: click.Option) -> str:
-    """What belongs there, as the help shows it."""
+    """Return the placeholder for an option's value, as the help shows it."""
     return param.metavar or (param.name or "").upper()
 
 
@@ -375,7 +375,10 @@ def is_file(name: str) -> bool:
 
 
 def tell_of_rules(screen: Screen, desk: Desk, lead: str = "") -> None:
-    """Which rules on an agent's calls count here, from which commit, and which do not yet; nothing where there are none."""
+    """Say which rules on an agent's calls count here, from which commit, and which do not yet.
+
+    Say nothing where there are no rules.
+    """
     from ...policy.rulebook import load_standing, standing_words
 
     for words in standing_words(load_standing(desk)):
@@ -519,7 +522,7 @@ def pager_of(env: Mapping[str, str], settings: Settings | None) -> str:
 
 
 def show_paged(command: str, text: str, env: Mapping[str, str]) -> bool:
-    """Whether the pager took it; if it cannot be started, the text is printed."""
+    """Show text in a pager; return False where none can be started, so that the caller prints the text."""
     from ...store.git.programs import page
 
     sys.stdout.flush()
@@ -611,7 +614,7 @@ def tell_trouble(screen: Screen, published: Published) -> None:
 
 
 def sharing(desk: Desk) -> str:
-    """What makes sessions travel with the questions that are asked here."""
+    """Return the command that makes sessions travel with the questions that are asked here."""
     shares = desk.settings.text("session") == "push"
     return (
         "git gate init publishes work and sessions"

@@ -74,7 +74,10 @@ class Cancelled(Exception):
 
 
 def heed(screen: Screen, question: Question, word: str, *, empty: bool = True) -> bool:
-    """Whether what was typed was no answer, and was done: then it is asked again. `empty`: Enter alone has a meaning."""
+    """Do what a typed word says where it is no answer; return True where the question is to be asked again.
+
+    `empty`: Enter alone has a meaning.
+    """
     word = word.strip()
     if word == HELP:
         screen.tell(f"  {type_of(question).help(question)}")
@@ -102,7 +105,10 @@ def heed(screen: Screen, question: Question, word: str, *, empty: bool = True) -
 
 
 def is_left(screen: Screen, question: Question, word: str, *, empty: bool) -> bool:
-    """Whether somebody wants to answer another time; `later` only where that was offered, and is no option."""
+    """Return whether the person wants to answer another time.
+
+    `later` means that only where it was offered, and where no option has that name.
+    """
     if word == NEXT or (empty and not word):
         return True
     return screen.may_wait and word.casefold() == LATER not in map(str.casefold, question.labels)
@@ -175,7 +181,7 @@ def ask_field(
 
 
 def is_told(detail: object) -> bool:
-    """Whether the words in the prompt are all that the field is held to."""
+    """Return whether the words in the prompt name all that the schema demands of the field."""
     return isinstance(detail, Mapping) and set(detail) <= TOLD
 
 
@@ -184,7 +190,7 @@ def quoted_line(text: str) -> str:
 
 
 def fitting(schema: Mapping[str, object], name: str, detail: object, text: str) -> tuple[object, str]:
-    """What was typed as the field's value, and what is wrong with it, judged by this field's part of the schema."""
+    """Return the typed text as the field's value, and what is wrong with it by this field's part of the schema."""
     value = forms.coerce(schema, {name: text.strip()})[name]
     part = {key: schema[key] for key in SHARED if key in schema}
     problems = forms.validate({**part, "type": "object", "properties": {name: detail}}, {name: value})
@@ -301,7 +307,10 @@ CELLS = 78
 
 
 def write_answer(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
-    """What the person wrote, once it fits. One that does not is offered again, with its text and the reason."""
+    """Open the person's editor until the answer fits, and return that answer.
+
+    An answer that does not fit is offered again, with its text and the reason.
+    """
     path = draft_path(desk, gate)
     wrong, text = "", kept(path, gate, given)
     while True:
@@ -341,7 +350,10 @@ def draft_path(desk: Desk, gate: Gate) -> Path:
 
 
 def kept(path: Path, gate: Gate, given: Given) -> str:
-    """What the editor opens with: what was given, else what an earlier attempt left, else the form of an answer."""
+    """Return the text that the editor opens with.
+
+    That is the given text, else what an earlier attempt left, else the form of an answer.
+    """
     if given.text is not None:
         return given.text
     if path.exists() and not given.pairs:
@@ -385,7 +397,10 @@ def advice(questions: tuple[Question, ...]) -> str:
 
 
 def below(text: str) -> str:
-    """What stands below the line; where the line is gone, or only the space above it was used, what is no comment."""
+    """Return the answer, which the person writes below the line.
+
+    Where the line is gone, or only the space above it was used, return all that is no comment there.
+    """
     lines = text.splitlines()
     place = lines.index(LINE) if LINE in lines else len(lines)
     answer = "\n".join(lines[place + 1 :]).strip("\n")
@@ -413,7 +428,7 @@ def read_document(gate: Gate, text: str) -> Given:
 
 
 def has_editor(screen: Screen, desk: Desk) -> bool:
-    """Whether the person chose one, or is there to use git's last resort."""
+    """Return whether the person chose an editor, or sits at the terminal to use git's default one."""
     return (
         sys.stdin.isatty()
         or any(screen.env.get(name) for name in ("GIT_EDITOR", "VISUAL", "EDITOR"))
@@ -458,7 +473,7 @@ class AgentLine(Pulse):
             threading.Thread(target=self.keep_drawing, daemon=True, name="line").start()
 
     def start(self, words: str, say: Callable[[str], None]) -> None:
-        """That something takes long is seen already while an agent works."""
+        """Announce something that takes long, unless an agent works: then the agents' line shows it already."""
         if not any(engine.at_work for engine in self.engines):
             super().start(words, say)
 
@@ -511,7 +526,10 @@ class AgentLine(Pulse):
 
 
 def show_agents(screen: Screen) -> Callable[[Engine], None]:
-    """What is to be told of each engine; on a terminal that can, what its agents do is seen from then on."""
+    """Return the function that is called with each engine of a run.
+
+    On a terminal that can show it, the function draws what the engine's agents do from then on.
+    """
     if not sys.stderr.isatty() or screen.as_json or screen.quiet:
         return lambda _engine: None
     if not wants_color(screen.color, screen.env, screen.settings, terminal=True):
@@ -522,7 +540,10 @@ def show_agents(screen: Screen) -> Callable[[Engine], None]:
 
 
 def end_fork(screen: Screen) -> NoReturn:
-    """What a step's function forks ends within it; this process came back, and all that it has is the first one's as well."""
+    """End a process that a step's function forked and that came back from it, and say why.
+
+    Such a process has to end within the function: everything that it has belongs to the first process as well.
+    """
     screen.warn(
         "a process that a step forked came back from its function, and ends; the run goes on in the first one"
     )
@@ -532,7 +553,10 @@ def end_fork(screen: Screen) -> NoReturn:
 
 
 def tell_where(screen: Screen, desk: Desk, commit: str, flow: str) -> None:
-    """Where a server could go on with the run, and will not: its code, with whatever is changed here, is not protected."""
+    """Say that a server could go on with the run, and will not: its code here is not on the protected branch.
+
+    Changes in this working tree count as part of that code. Without a remote nothing is said.
+    """
     if remote_of(desk) is not None and not is_protected(desk, commit):
         screen.say(
             "this code is not on the protected branch, as it is here: answers go on with the run here alone"
@@ -543,7 +567,7 @@ def tell_where(screen: Screen, desk: Desk, commit: str, flow: str) -> None:
 
 
 def frames_of_flow(raised: BaseException) -> TracebackType | None:
-    """Where it came from, from the flow's own first line on: what calls the flow is nothing to its author."""
+    """Return the traceback from the flow's own first line on: what calls the flow does not concern its author."""
     found = raised.__traceback__
     while found is not None and found.tb_frame.f_code.co_filename.startswith(OURS):
         found = found.tb_next
@@ -551,7 +575,7 @@ def frames_of_flow(raised: BaseException) -> TracebackType | None:
 
 
 def may_ask(screen: Screen, desk: Desk) -> bool:
-    """Whether a person sits there: at a terminal, and this is no agent's process."""
+    """Return whether a person sits at this terminal, and this is no agent's process."""
     return screen.interactive and not desk.agent_here()
 
 

@@ -46,7 +46,7 @@ MODELS = ("sonnet", "opus", "haiku")
 
 
 def offered(*words: str) -> Callable[..., list[str]]:
-    """What a shell may complete a value to; any other may be typed."""
+    """Return a shell completion that offers these words for a value; any other value may be typed."""
     return lambda _ctx, _param, incomplete: [word for word in words if word.startswith(incomplete)]
 
 
@@ -138,7 +138,7 @@ def gate_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def typed_after(row: GateField, value: Any) -> object:
-    """What was typed after a field's flag."""
+    """Return the value that was typed after a field's flag, as that kind of field has it."""
     if row.entry == "document":
         return read_text(value, row.flag, needed=True) if value else None
     if row.entry == "length":
@@ -307,7 +307,7 @@ def check_files(flags: Mapping[str, Any]) -> None:
 
 
 def check_together(flags: Mapping[str, Any]) -> None:
-    """What contradicts itself is refused before a gate is opened."""
+    """Refuse flags that contradict each other, before a gate is opened."""
     check_files(flags)
     if flags["wait_for"] is not None:
         read_duration(flags["wait_for"], "--wait-for", "30m")
@@ -416,7 +416,7 @@ def attachments_of(listed: Sequence[tuple[str, str]], desk: Desk) -> dict[str, b
 
 
 def tell_asked(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None:
-    """Where the question went, what was published with it, and what happens next."""
+    """Say where the question went, what was published with it, and what happens next."""
     gate, published = asked.gate, asked.published
     if not asked.new:
         screen.say(f"gate {gate.id} already asks this (--key {gate.opened.key}); it is {gate.state}")
@@ -447,7 +447,10 @@ def tell_asked(screen: Screen, desk: Desk, asked: Asked, *, waits: bool) -> None
 
 
 def tell_taken(screen: Screen, desk: Desk, draft: Draft) -> None:
-    """Whose session it was taken for, where nothing here says how that program is started, or nothing but a name says whose it is."""
+    """Warn whose session the given id was taken for.
+
+    The warning is for an agent whose start is not set here, and for a session that only a name assigns to a program.
+    """
     program, name = untold_start(desk, draft.agent, draft.session)
     if not name:
         return
@@ -474,7 +477,7 @@ def tell_left_out(screen: Screen, desk: Desk, left_out: Sequence[tuple[str, str]
 
 
 def session_words(desk: Desk, gate: Gate) -> str:
-    """Whose session it was taken for, and that no hook or runner elsewhere can go on with it."""
+    """Return the words that say whose session it is, and that no hook or runner elsewhere can go on with it."""
     session = gate.opened.session
     whose = session.agent if session else "none"
     return f"its session ({whose}) stays here, and only here it is resumed ({sharing(desk)})"

@@ -87,7 +87,7 @@ def open_it(screen: Screen) -> int:
 
 
 def sent(screen: Screen, world: DeskWorld, command: GateCommand) -> CommandResult:
-    """What was decided and could still have been taken back: whoever left has decided."""
+    """Run the command of a decision that could still be taken back; whoever left the desk has decided."""
     with suppress(OSError):  # the terminal may be gone
         screen.say(f"sending: {command.shown(there=command.place != world.here)}")
     result = run_gate_command(command, world.env)
@@ -97,7 +97,7 @@ def sent(screen: Screen, world: DeskWorld, command: GateCommand) -> CommandResul
 
 
 def world_of(screen: Screen) -> DeskWorld:
-    """What the desk works with; outside of any repository the first known one says what is set."""
+    """Return what the desk works with. Outside of any repository, the first known one supplies the settings."""
     here, settings = current_repository(screen)
     places = known_places(screen.env, here)
     if not places:
@@ -150,7 +150,7 @@ def screen_at(screen: Screen, place: Path) -> Settings:
 
 
 def pause() -> None:
-    """What the program said last stays to be read."""
+    """Wait for Enter, so that the program's last words stay to be read."""
     try:
         read_word("\nEnter: back to the desk ")
     except (EOFError, KeyboardInterrupt):
@@ -242,7 +242,7 @@ def open_listened_repositories(screen: Screen, places: Sequence[Path]) -> list[L
 
 
 def dialogs_of(screen: Screen, name: str) -> list[Dialog]:
-    """What shows questions, in the order in which it is tried; one that was named has to be there."""
+    """Return the dialogs that show questions, in the order to try them; refuse a named one that does not work here."""
     if name in DIALOGS:
         chosen = DIALOGS[name]
         if lacking := chosen.lacks(screen.env):

@@ -105,14 +105,17 @@ def decided_words(one: Origin, now: float) -> str:
 
 
 def by_words(by: str | None, mark: SignatureMark | None, *, confirmed: bool) -> str:
-    """Whose answer it is, and what their signature is worth, as a gate's own page says it."""
+    """Return whose answer it is and what their signature is worth, in the words of a gate's own page."""
     worth = f" ({one_line(mark.words)})" if by and mark is not None else ""
     who = f"{one_line(answerer_words(by or ''))}{worth}"
     return who if confirmed or not by else f"nobody confirmed it; recorded for {who}"
 
 
 def rest_words(found: Sequence[Origin]) -> str:
-    """What is not told of: lines whose commits name no decision, and why more is not known of some."""
+    """Return the number of lines that the list leaves out, with the reason.
+
+    Their commits name no decision, or they are not committed yet, or this clone's history ends before them.
+    """
 
     def lines(chosen: Sequence[Origin]) -> int:
         return sum(one.last - one.first + 1 for one in chosen)
@@ -435,7 +438,10 @@ def comparison_lines(screen: Screen, found: Comparison, now: float) -> Iterator[
 
 
 def comparison_rows(found: Comparison, now: float) -> Iterator[tuple[str, str, str]]:
-    """What differs of the question is named; both are told where the words do."""
+    """Yield the rows that compare two decisions.
+
+    Fields in which the questions differ are named; both questions are shown where their words differ.
+    """
     one, other = found.first, found.second
     same = not set(found.differs) - {"base", "work"}
     yield "question", asked_words(one), "the same" if same else asked_words(other)

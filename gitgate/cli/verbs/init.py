@@ -120,7 +120,7 @@ def init_command(screen: Screen, **flags: Any) -> int:
 
 
 def tell_next(screen: Screen, flags: dict[str, Any]) -> None:
-    """What is to be done by a person now."""
+    """Say what a person has to do next."""
     if flags["claude"]:
         screen.say('Claude Code asks through gates now: git gate wrap -- claude -p "The task"')
         screen.say("to see it tried, without a model: git gate doctor --claude")
@@ -139,7 +139,10 @@ def tell_next(screen: Screen, flags: dict[str, Any]) -> None:
 
 
 def for_jobs(screen: Screen, flags: dict[str, Any]) -> dict[str, str]:
-    """What the jobs of `--github` are to install, as said; where nothing says so and somebody sits there, as they say."""
+    """Return what the jobs of `--github` are to install, as the flags say it.
+
+    Where no flag says it, a person at the terminal is asked.
+    """
     given = {"package": flags["package"], "packageIndex": flags["package_index"]}
     said = {name: value for name, value in given.items() if value}
     if said and not flags["github"]:
@@ -178,7 +181,7 @@ def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool, purge:
 
 
 def tell_of_gates(screen: Screen, desk: Desk) -> None:
-    """What a purge leaves, and how a person erases that as well."""
+    """Say what a purge leaves, and how a person erases that as well."""
     count = len(desk.refs.under("refs/hitl/"))
     if not count:
         screen.say("nothing of git gate is left here")
@@ -200,7 +203,7 @@ def tell_of_hooks(screen: Screen, desk: Desk) -> None:
 
 
 def first_sync(screen: Screen) -> None:
-    """What waits already; a network that is down is no reason to fail."""
+    """Fetch the gates that wait on the remote already; a network that is down is no reason to fail."""
     desk = screen.desk()
     remote = remote_of(desk)
     if remote is None:
@@ -318,7 +321,7 @@ def demo_command(screen: Screen, keep: bool, claude: bool) -> None:
 
 
 def player(screen: Screen, claude: bool) -> Callable[[Path, Mapping[str, str]], Iterator[DemoStep]]:
-    """Whose demonstration it is; a program that is missing is told of before anything is made."""
+    """Return the demonstration to play; raise before anything is made where its program is missing."""
     if not claude:
         return demo_steps
     find_claude(screen.env)

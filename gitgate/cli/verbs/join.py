@@ -135,7 +135,7 @@ def unasked(
 def decision(
     screen: Screen, desk: Desk, talk: JoinedConversation, gate: Gate, heard: HeardProposal, note: str
 ) -> tuple[Given, str, Understood | None]:
-    """What the person says; and what was proposed, as far as it still goes with that."""
+    """Return the person's answer and note, and the proposal as far as it still goes with that answer."""
     screen.warn("\nthe session is over")
     said = heard.said
     if said is not None:
@@ -162,7 +162,10 @@ def proposal_words(said: Understood) -> str:
 
 
 def show_proposal(screen: Screen, talk: JoinedConversation, heard: HeardProposal) -> None:
-    """What is proposed, by whom and how; and the person's own last words, for whoever confirms it is to know them."""
+    """Show what is proposed, by whom, and how.
+
+    The person's own last words are shown as well: whoever confirms the proposal is to know them.
+    """
     said = heard.said
     if said is None:
         return
@@ -184,9 +187,10 @@ def both_ends(text: str) -> str:
 
 
 def confirmed(*, differs: bool) -> bool:
-    """Whether that is the answer; another one is asked for. Not yet is EOFError.
+    """Return whether the proposal is the person's answer; False means that another one is asked for.
 
-    An empty line is not yet; where what was proposed may not be what the person meant, it is nothing.
+    Raise EOFError for "not yet", and Cancelled to end the gate without an answer. An empty line means "not yet". Where
+    the proposal may not be what the person meant (`differs`), an empty line means nothing, and the prompt comes again.
     """
     sys.stderr.write("\n  y  that is my answer          n  not yet: the gate still waits\n")
     sys.stderr.write("  e  another answer             c  end the gate without an answer\n")
@@ -344,14 +348,14 @@ def waiting_gate(desk: Desk, gate_id: str | None) -> Gate:
 
 
 def need_forms(gate: Gate) -> None:
-    """Whoever could not answer at the end hears of it before they talk."""
+    """Refuse a form that nobody could answer at the end, before the person talks with the agent."""
     for question in gate.opened.questions:
         if question.schema is not None:
             check_schema(question.schema, f"the schema of {question.key}")
 
 
 def introduce(screen: Screen, desk: Desk, gate: Gate) -> None:
-    """What is being asked."""
+    """Show the gate and its questions."""
     show_letter(screen, desk, gate)
     questions = gate.opened.questions
     for question in questions:
@@ -407,7 +411,7 @@ def agreed(
 
 
 def tell_where(screen: Screen, talk: JoinedConversation) -> None:
-    """Where they are about to be, and what becomes of it."""
+    """Say where the session opens, and what becomes of the changes made there."""
     agent, directory = talk.saved.agent, talk.launch.cwd
     if talk.own and talk.place.ours:
         screen.say(f"opening {agent}'s session in a worktree of its work: {directory}")
@@ -427,7 +431,10 @@ def tell_where(screen: Screen, talk: JoinedConversation) -> None:
 
 
 def tell_who(screen: Screen, talk: JoinedConversation) -> None:
-    """Who spoke in it before. Several may have to agree: what they said is no word of whoever comes after them."""
+    """Say who spoke in the conversation before.
+
+    Several may have to agree: what earlier people said is no answer of those who come after them.
+    """
     spoke = [] if talk.new else who_spoke(talk.gate)
     for words in spoke:
         screen.say(words)
@@ -437,7 +444,7 @@ def tell_who(screen: Screen, talk: JoinedConversation) -> None:
 
 
 def open_editor(screen: Screen, talk: JoinedConversation) -> None:
-    """Whatever the person edits with, on the folder; one that needs the terminal has it until it is closed."""
+    """Open the person's editor on the session's folder; one that needs the terminal has it until it is closed."""
     command = screen.env.get("VISUAL") or screen.env.get("EDITOR")
     if not command:
         screen.say("no editor is set: export VISUAL=code")

@@ -108,7 +108,7 @@ BESIDE_RUNS = {
 
 
 def refuse_beside_runs(flags: dict[str, Any]) -> None:
-    """What would choose among gates chooses no run: a list that it left whole would look chosen."""
+    """Refuse flags that choose among gates together with `--runs`: they choose no run, but the list would look chosen."""
     for name, flag in OF_GATES.items():
         if flags[name]:
             raise Usage(
@@ -219,7 +219,10 @@ def beneath(screen: Screen, desk: Desk, summary: Summary) -> list[str]:
 
 
 def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[dict[str, object]]:
-    """The same gates whole. A broken record is reported and left out: nothing is decided from it."""
+    """Return the found gates in full, in the shape of JSON.
+
+    A broken record is reported and left out: nothing is decided from it.
+    """
     from ...acts.sessions import session_facts
     from ...policy.ruling import marks
     from ...render.shapes import gate as gate_shape
@@ -307,7 +310,7 @@ def overview_lines(
 
 
 def is_others(summary: Summary) -> bool:
-    """Whether it waits for somebody else: the person here has answered it."""
+    """Return whether a gate waits for somebody else: the person here has answered it."""
     return summary.state == "awaiting" and bool(summary.outcome)
 
 
@@ -415,7 +418,10 @@ def tell_doubted(screen: Screen, done: Synced) -> None:
 
 
 def hand_stalled_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> None:
-    """What stands still is not left to whoever reads the list, where somebody else can go on with it."""
+    """Hand stalled gates and due runs to a runner that can go on with them, and say so.
+
+    They are not left to whoever reads the list.
+    """
     stalled = [summary for summary in found if summary.state == "stalled"]
     if stalled:
         from ...resumption.calls import hand_on
@@ -432,8 +438,10 @@ def hand_stalled_on(screen: Screen, desk: Desk, found: Iterable[Summary]) -> Non
 
 
 def hand_on_all(screen: Screen, desk: Desk, done: Synced) -> None:
-    """The same after a sync. To look through thousands of gates takes longer than the sync: once a minute will do, and one that has
-    just carried so many leaves it to the next.
+    """Hand on what stands still in the whole clone, after a sync.
+
+    To look through thousands of gates takes longer than the sync. With many gates, the look is taken once a minute, and
+    a sync that has just carried many leaves it to the next one.
     """
     from ...gates import Filter, list_gates
     from ...gates.leases import LOOKED_THROUGH, is_time

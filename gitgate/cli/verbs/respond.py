@@ -69,7 +69,7 @@ ANSWER_FLAGS = (
 
 
 def answer_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What an answer is, in flags: of `respond`, and of each verb that takes one with its question."""
+    """Add the flags of an answer to a verb: to `respond`, and to each verb that takes one with its question."""
     for option in reversed(ANSWER_FLAGS):
         command = option(command)
     return command
@@ -179,7 +179,7 @@ def taken_for_id(desk: Desk, unknown: UnknownGate, gate_id: str | None, answer: 
 
 
 def given_in_flags(answer: str | None, flags: dict[str, Any]) -> Given:
-    """What was typed, before it is known which question it answers."""
+    """Return the answer as it was typed, before it is known which question it answers."""
     if flags["approve"] and flags["reject"]:
         raise Usage("--approve or --reject, not both", hint="git gate respond ID --approve")
     if answer is not None and flags["message"] is not None:
@@ -282,7 +282,7 @@ def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given
 
 
 def tell_answered(screen: Screen, desk: Desk, done: Responded, *, resume: bool = True) -> int:
-    """What was recorded, where it went, and what happens next."""
+    """Say what was recorded, where it went, and what happens next; return the exit code."""
     gate = done.gate
     if screen.as_json:
         from ...acts.sessions import session_facts
@@ -330,7 +330,10 @@ def what_next(desk: Desk, done: Responded, *, resume: bool = True) -> str:
 
 
 def waited_for(desk: Desk, gate: Gate) -> str:
-    """Who hears an answer that somebody blocked on; empty where they are gone and the saved session is to be resumed."""
+    """Return the words that say who hears an answer that somebody blocked on.
+
+    They are empty where nobody waits any more, and the saved session is to be resumed.
+    """
     from ...claims.attending import attended
 
     reads = f"git gate check {gate.id[:4]} reads it"
@@ -343,7 +346,10 @@ def waited_for(desk: Desk, gate: Gate) -> str:
 
 
 def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
-    """What acts on an answer that was pushed: a server's hook; a forge has none for gates, and is asked for a job."""
+    """Return the words that say what acts on a pushed answer.
+
+    A server has a hook. A forge has none for gates, so that it is asked for a job here.
+    """
     if not on_forge(desk, done.published.remote):
         return hook_acts(desk, done)
     from ...gates.agency import kept_back
@@ -382,7 +388,10 @@ def hook_acts(desk: Desk, done: Responded) -> str:
 
 
 def resumed_by_hand(desk: Desk, gate: Gate) -> str:
-    """Where the agent's session is, as far as anybody knows: where it asked."""
+    """Return the words that say how and where to resume the agent.
+
+    Its session is taken to be where it asked: more is not known.
+    """
     from ...context.machine import find_presence
 
     command = f"git gate resume {gate.id[:4]}"
@@ -506,7 +515,7 @@ def one(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> BatchF
 
 
 def fate_words(desk: Desk, fate: BatchFate) -> str:
-    """What was recorded, and what acts on it; or why nothing was."""
+    """Return the words that say what was recorded and what acts on it, or why nothing was recorded."""
     if fate.done is None:
         return fate.error.message if fate.error is not None else ""
     return recording_words(desk, fate.done)

@@ -162,7 +162,7 @@ def tell_resumed(screen: Screen, done: list[Resumed]) -> None:
 
 
 def queue_worker(screen: Screen) -> int:
-    """What a worker of Celery's would do here; the two lines that start it."""
+    """Show what a Celery worker would do here, and the two lines that start it."""
     from ...resumption.cache import cache_home
 
     settings = machine_settings(screen.env)
@@ -363,7 +363,7 @@ def wrap_command(screen: Screen, command: tuple[str, ...], waiting_ok: bool, age
 
 
 def tell_waiting(screen: Screen, desk: Desk, gates: Sequence[Gate], code: int, *, waiting_ok: bool) -> int:
-    """What waits now, and how to answer it."""
+    """Say what waits now and how to answer it; return the exit code."""
     from ...render.letter import waiting_words
 
     if screen.as_json:

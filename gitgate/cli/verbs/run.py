@@ -219,7 +219,7 @@ def look_at(
 
 
 def lint_file(screen: Screen, file: Path) -> int:
-    """What the flows of a file do outside of their steps that a replay does not repeat; exit 1 where there is any."""
+    """Report what the flows of a file do outside of their steps that no replay repeats; exit 1 where there is any."""
     found = lint(file)
     shapes = [{**vars(one), "file": file.name, "instead": one.instead} for one in found]
     lines = [
@@ -252,7 +252,7 @@ def check_runs(screen: Screen, given: str, histories: Sequence[str], *, ended: b
 def arguments_of(
     flow: FlowFunction[..., Any], given: Sequence[str], pairs: Sequence[str]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """What was typed, as the flow's parameters want it."""
+    """Return the typed arguments as the flow's parameters want them."""
     named: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -327,7 +327,7 @@ def around_run(
 def ask_here(
     screen: Screen, open_desk: Callable[[], Desk], waits: RunWaits, said: dict[str, str], *, now: bool
 ) -> None:
-    """Where a person sits at this terminal, they are asked at once: by a program that takes the place of this one."""
+    """Ask the person at this terminal at once, by a program that replaces this process; do nothing without a person."""
     if not waits.gates or not may_ask(screen, desk := open_desk()):
         return
     desk.close()
@@ -380,7 +380,7 @@ def tell_waiting(screen: Screen, open_desk: Callable[[], Desk], waits: RunWaits)
 
 
 def tell_how(screen: Screen, run: str, gates: Sequence[str], hint: str = "") -> None:
-    """What is typed so that a run which waits goes on."""
+    """Say what to type so that a waiting run goes on."""
     for gate in gates:
         screen.say(f"  answer it: git gate respond {gate[:6]}   or look: git gate show {gate[:6]}")
     tell_signals(screen, hint)
@@ -394,7 +394,10 @@ def tell_signals(screen: Screen, hint: str) -> None:
 
 
 def told(screen: Screen, around: Surroundings, act: Callable[[], FlowEnding]) -> int:
-    """What came of a run, in words and as the exit code. What the flow itself prints is talk where JSON is wanted."""
+    """Go on with a run, and say what came of it, in words and as the exit code.
+
+    Where JSON is wanted, the flow's own output goes to standard error.
+    """
     if screen.as_json:
         with redirect_stdout(sys.stderr):
             ended = act()
@@ -484,7 +487,10 @@ def tree_run(screen: Screen, desk: Desk, given: str) -> None:
 
 
 def watch_run(screen: Screen, desk: Desk, given: str, seconds: float | None, *, going_on: bool) -> None:
-    """What happens to a run, until it is over. `going_on`: as soon as its wait ends a process goes on with it."""
+    """Print what happens to a run, until it is over.
+
+    `going_on`: as soon as the run's wait ends, a process goes on with it.
+    """
 
     def go_on(run: Run) -> None:
         log = leave_to_process(screen, desk, run.id)
@@ -536,7 +542,10 @@ def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
 
 
 def directory_of(screen: Screen, desk: Desk, run: Run) -> Path | None:
-    """Where the run was begun, if that was in this clone; whoever acts on an answer has chosen a directory already."""
+    """Return the directory in which the run was begun, if that was in this clone.
+
+    None where whoever acts on an answer has chosen a directory already.
+    """
     place = Path(run.started.text("directory") or ".")
     if screen.directory or screen.env.get("GITGATE_GATE") or not began_here(desk, run.id):
         return None

@@ -406,7 +406,10 @@ def wait_for(screen: Screen, desk: Desk, gate: Gate, most: str | None) -> int:
 
 
 def is_anybody_told(desk: Desk) -> bool:
-    """Whether somebody at this machine hears of it by itself; a job's machine has nobody to sit there."""
+    """Return whether somebody at this machine hears of a gate by itself.
+
+    A job's machine has nobody to sit there: it counts as yes, so that no listener is proposed.
+    """
     from ...context.machine import attentive_ones
 
     return desk.settings.in_ci or is_told_of(desk) or bool(attentive_ones(desk))
@@ -433,7 +436,7 @@ def tell_answer(screen: Screen, desk: Desk, gate: Gate, *, pushed: bool, archive
 
 
 def circumstances_line(gate: Gate) -> str:
-    """What a reader of the bare answer must not miss."""
+    """Return what a reader of the bare answer must not miss; empty where there is nothing."""
     if gate.state == "awaiting":
         return f"gate {gate.id} still waits for an answer; look again with: git gate check {gate.id}"
     if gate.defaulted:

@@ -44,7 +44,7 @@ def session_start(event: HookEvent) -> HookReply:
 
 
 def tell_rules(event: HookEvent) -> HookReply:
-    """Which rules on calls count here, from which commit, and which do not yet: for whoever started the program."""
+    """Say which rules on calls count here, from which commit, and which do not yet, to whoever started the program."""
     from ...policy.rulebook import load_standing, standing_words
 
     desk = event.desk()
@@ -83,7 +83,7 @@ def after_call(event: HookEvent) -> HookReply:
 
 
 def may_have_asked(event: HookEvent) -> bool:
-    """Whether the call can have opened a gate: looked at before anything is read."""
+    """Return whether the call can have opened a gate, judged by the call alone, before anything is read."""
     if event.subagent:
         return False
     if event.tool in ("Bash", "PowerShell"):
@@ -92,12 +92,15 @@ def may_have_asked(event: HookEvent) -> bool:
 
 
 def has_asked(event: HookEvent, gate: Gate) -> bool:
-    """Whether this call opened that gate: it says so, or its command is one that asks."""
+    """Return whether this call opened that gate: its result names the gate, or its command is one that asks."""
     return shell.asks(str(event.given.get("command", ""))) or gate.id in json.dumps(event.response)
 
 
 def made(event: HookEvent) -> HookReply:
-    """What an approved call gave. In a turn with several calls the program may show the agent no result of it."""
+    """Return the result of an approved call, in words for the agent.
+
+    In a turn with several calls the program may show the agent no result of the call.
+    """
     from ...acts.needs import gate_of_call
 
     gate = gate_of_call(event.desk(), event.call)
@@ -165,13 +168,15 @@ def session_end(event: HookEvent) -> HookReply:
 
 
 def told_otherwise(event: HookEvent) -> bool:
-    """Whether somebody else says what waits: `wrap`, or whoever resumed the agent."""
+    """Return whether another process says what waits: `wrap`, or whoever resumed the agent."""
     return bool(event.env.get("GITGATE_WRAPPED") or event.env.get("GITGATE_GATE"))
 
 
 def still_waiting(event: HookEvent, desk: Desk) -> HookReply:
-    """What the run asked, and how to answer: the program itself ends with an empty line. It shows words at its end only of a
-    hook that fails, and begins them with its own word for that.
+    """Return the words that say what the run asked, and how to answer it.
+
+    The program itself ends with an empty line. At its end it shows words only of a hook that fails, and begins them
+    with its own word for a failure.
     """
     from ...acts.needs import waiting
     from ...render.letter import waiting_words
@@ -265,7 +270,7 @@ BEFORE = "claude-pre-tool-use"
 
 
 def run_hook(name: str, raw: bytes, env: Mapping[str, str], cwd: Path) -> HookReply:
-    """What the hook of that name answers. It never raises: an exception would let the call pass."""
+    """Return the reply of the hook of that name. Never raise: an exception would let the call pass."""
     try:
         event = read_event(raw, env, cwd)
         try:

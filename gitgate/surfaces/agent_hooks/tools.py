@@ -34,7 +34,10 @@ TRANSCRIPT_TIMEOUT = 0.4
 
 @dataclass(frozen=True)
 class HookReply:
-    """What a hook prints. Nothing at all means that it has nothing to say. What is `told` is for whoever started the run."""
+    """Reply of a hook: `out` is printed, and is empty where the hook has nothing to say.
+
+    `told` is for whoever started the run.
+    """
 
     out: str = ""
     told: str = ""
@@ -75,7 +78,7 @@ class HookEvent:
 
     @property
     def attended(self) -> bool:
-        """Whether a person sits before the program, so that it asks them itself."""
+        """Return whether a person sits before the program, so that it asks them itself."""
         alone = self.env.get("CLAUDE_CODE_SESSION_ATTENDED") == "0" or bool(self.env.get("GITGATE_GATE"))
         return not alone and self.env.get("CLAUDE_CODE_ENTRYPOINT", "") in ATTENDED
 
@@ -110,7 +113,10 @@ class HookEvent:
 
 
 def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> HookEvent:
-    """What came on standard input. A call that cannot be read is an error: nobody could say whether it may be made."""
+    """Read an event from the bytes of standard input.
+
+    A call that cannot be read is an error: nobody could say whether it may be made.
+    """
     try:
         value = json.loads(raw.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as wrong:
@@ -141,9 +147,9 @@ def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> HookEvent:
 
 
 def last_words(event: HookEvent, most: int = 400_000) -> str:
-    """What the agent said last, by its transcript; empty where that cannot be read.
+    """Return what the agent said last, by its transcript; empty where that cannot be read.
 
-    A call is written there after the words before it, and at times a moment after its hook was started.
+    The transcript has a call after the words before it, and at times only a moment after the hook was started.
     """
     for line in reversed(settled_tail(event, most).splitlines()):
         try:
@@ -167,7 +173,7 @@ def settled_tail(event: HookEvent, most: int) -> bytes:
 
 
 def made_together(event: HookEvent, call: str, most: int = 400_000) -> bool:
-    """Whether another call is of the same message of the agent as the event's, by the transcript."""
+    """Return whether another call is in the agent's message that has the event's call, by the transcript."""
     of_message: dict[str, object] = {}
     for line in settled_tail(event, most).splitlines():
         if call.encode() not in line and event.call.encode() not in line:
@@ -234,7 +240,7 @@ def here_of(desk: Desk) -> str:
 
 
 def place_of(event: HookEvent, desk: Desk) -> CallPlace:
-    """Where paths are read from, and where links lead."""
+    """Return where the call's paths are read from, and where links lead."""
     top = str(desk.repo.place)
     paths = [str(path) for name in ("file_path", "notebook_path", "path") if (path := event.given.get(name))]
     real = {path: os.path.realpath(event.cwd / path) for path in paths if "\0" not in path}
@@ -242,7 +248,7 @@ def place_of(event: HookEvent, desk: Desk) -> CallPlace:
 
 
 def placed_here(event: HookEvent, desk: Desk) -> Placed:
-    """Where the call is to be made."""
+    """Return the place where the call is to be made."""
     place = place_of(event, desk)
     real = place.real or {}
     root, cwd = real[place.top], os.path.realpath(event.cwd)
@@ -255,7 +261,7 @@ def placed_here(event: HookEvent, desk: Desk) -> Placed:
 
 
 def elsewhere_words(event: HookEvent, placed: Placed) -> str:
-    """What is done with the call where the agent is resumed in another directory."""
+    """Return the words that say what becomes of the call where the agent is resumed in another directory."""
     if placed.files:
         return IN_ANOTHER_PLACE.format(", ".join(placed.files.values()))
     if event.tool in calls.FILES:
@@ -303,7 +309,10 @@ def in_this_place(event: HookEvent, desk: Desk, gate: Gate) -> tuple[Mapping[str
 
 
 def against_unplaced(event: HookEvent, gate: Gate, here: str) -> str:
-    """The same for a gate that does not say where its call was to be made; nothing where it may be made as it is."""
+    """Return why an approved call is not made here, for a gate that does not say where to make it.
+
+    Empty where the call may be made as it is.
+    """
     old = gate.opened.asked.directory
     if here == os.path.realpath(old or here):
         return ""
@@ -350,7 +359,7 @@ IN_A_SHELL = "git gate ask (without --wait) ends a run when it has been asked. {
 
 
 def pre_tool_use(event: HookEvent) -> HookReply:
-    """What becomes of a call: nothing to say, denied, deferred until there is an answer, or made with it."""
+    """Decide on a call: say nothing, deny it, defer it until there is an answer, or let it be made with that answer."""
     if not event.tool:
         raise Usage("the hook was given a call without a tool")
     refused = shell.why_not_run(event.tool, event.given, lambda path: real_path(event, path))
@@ -367,10 +376,10 @@ def pre_tool_use(event: HookEvent) -> HookReply:
 
 
 def may_ask(event: HookEvent) -> bool:
-    """Whether a call in a shell only asks a person, or hears the answer: nobody needs to be asked for leave to do that.
+    """Return whether a call in a shell only asks a person, or reads the answer: it needs nobody's approval.
 
-    It has to be plain, and in the project's own repository: what another one configures git would run. What it reads of
-    files lies in the working tree.
+    The command has to be plain, and in the project's own repository: git would run what another one configures. The
+    files that it reads have to be in the working tree.
     """
     words = shell.plain_asking(str(event.given.get("command", ""))) if event.tool == "Bash" else ()
     if not words:
@@ -428,7 +437,10 @@ def question(event: HookEvent) -> HookReply:
 
 
 def approval(event: HookEvent) -> HookReply:
-    """Whether a rule of the repository, or the gate that the agent was resumed for, has a say in this call."""
+    """Return the decision on a call, by the repository's rules or by the gate that the agent was resumed for.
+
+    NOTHING where neither has a say in it.
+    """
     try:
         desk = event.desk()
     except NotARepository:
@@ -459,7 +471,7 @@ def approval(event: HookEvent) -> HookReply:
 
 
 def rule_on_call(event: HookEvent, desk: Desk) -> CallRuling:
-    """What the rules say of a call: those that count, and those where the agent works and where it was started."""
+    """Judge a call by the rules that count, and by those in the trees where the agent works and where it was started."""
     from ...policy.rulebook import load_standing
 
     book = load_standing(desk, *family(event, desk)).book
@@ -472,7 +484,7 @@ def family(event: HookEvent, desk: Desk) -> list[Desk]:
 
 
 def foretell(event: HookEvent) -> CallRuling:
-    """What would become of a call, without making a gate of it."""
+    """Judge a call as the hook would, without opening a gate for it."""
     refused = shell.why_not_run(event.tool, event.given, lambda path: real_path(event, path))
     return CallRuling(Fate.DENIED, refused) if refused else rule_on_call(event, event.desk())
 
@@ -505,7 +517,7 @@ def approval_draft(event: HookEvent, ruling: CallRuling, placed: Placed) -> Draf
 
 
 def safe_json(event: HookEvent) -> bool:
-    """Whether the call's arguments are still an object when secrets are taken out of them."""
+    """Return whether the call's arguments are still an object when secrets are taken out of them."""
     from ...acts.needs import context_from_agent
 
     try:
@@ -550,7 +562,7 @@ def waits(
 
 
 def silence(desk: Desk, draft: Draft) -> str | None:
-    """What a deadline from the settings does where they say `default`: these questions declare none."""
+    """Return `fail` where the settings have a deadline and say `default`: these questions declare no default."""
     has_deadline = draft.timeout is not None or desk.settings.seconds("timeout") is not None
     return "fail" if has_deadline and desk.settings.text("onTimeout") == "default" else None
 
