@@ -39,7 +39,7 @@ LIBRARY = f"{Path(threading.__file__).parent}/"
 
 @dataclass
 class Branch:
-    """One line of a flow's steps. `at`: how many of the journal's it has come to."""
+    """Branch of a flow: one sequence of its steps. `at`: how many of its recorded steps the replay has reached."""
 
     path: str = ""
     counts: dict[str, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Branch:
 
     @property
     def desk_here(self) -> Desk | None:
-        """Where its agents work; None where that is where the run does."""
+        """Desk of the branch's own working tree; None where its agents work in the run's directory."""
         if self.desk is None and self.above is not None:
             found = self.above.desk_here
             if found is None or self.adopt is None:
@@ -65,11 +65,11 @@ class Branch:
 
     @property
     def is_lost(self) -> bool:
-        """Whether another branch was first, beside this one or beside one that it is a part of."""
+        """Return whether another branch was first: beside this branch, or beside a branch that this one is a part of."""
         return self.lost or (self.above is not None and self.above.is_lost)
 
     def next(self, kind: str, name: str) -> str:
-        """The id of the next step of that kind and name here."""
+        """Return the id of the branch's next step of that kind and name."""
         word = f"{kind}:{plain_name(name)}" if name else kind
         self.counts[word] = self.counts.get(word, 0) + 1
         own = f"{word}#{self.counts[word]}"
@@ -78,7 +78,7 @@ class Branch:
 
 @dataclass
 class Doing:
-    """A step that is being done. `again`: it was begun before, and nobody knows how far it came."""
+    """Step that is being done. `again`: an earlier process began it, and nobody knows how far that came."""
 
     id: str
     again: RunStep | None = None
@@ -90,12 +90,12 @@ STEP: ContextVar[str] = ContextVar("gitgate_step", default="")
 
 
 def plain_name(name: str) -> str:
-    """A step's name as a part of an id: in one line, without what separates branches."""
+    """Return a step's name as a part of an id: one line, without the characters that separate branches."""
     return "".join(c if c.isprintable() and c not in "/#" else "_" for c in name)[:80] or "_"
 
 
 def called_at() -> str:
-    """The line of the flow that wants a step, as `flows.py:12`; empty where that is not known."""
+    """Return the line of the flow that called for a step, as `flows.py:12`; empty where that is not known."""
     frame = sys._getframe(1)  # noqa: SLF001 - a whole traceback for each of 10,000 steps takes too long
     while frame.f_code.co_filename.startswith(OURS) and frame.f_back is not None:
         frame = frame.f_back
@@ -114,9 +114,10 @@ MOST_FORGED = 16
 
 @dataclass(frozen=True)
 class FlowTerms:
-    """What a flow, or a step of it, says of its questions; where it says nothing, the flow above it or this machine does.
+    """Terms of the questions that a flow, or a step of it, asks.
 
-    `human_timeout`: seconds until the deadline of each. `notify`: the names of those who are told of it.
+    A term that is not set comes from the flow above, else from this machine's settings. `human_timeout`: seconds until
+    the deadline of each question. `notify`: the names of those who are notified of it.
     """
 
     human_escalation: bool | None = None
@@ -125,12 +126,12 @@ class FlowTerms:
     notify: tuple[str, ...] = ()
 
     def below(self, above: FlowTerms) -> FlowTerms:
-        """What counts in a step of a flow that says `above`."""
+        """Return the terms of a step whose flow has the terms `above`: the step's own, and the flow's for the rest."""
         own = {name: value for name, value in vars(self).items() if value not in (None, ())}
         return replace(above, **own)
 
     def of_question(self) -> dict[str, Any]:
-        """As a question takes them over, and as an agent finds them in its environment."""
+        """Return the terms under the names that a question has for them, as an agent gets them in its environment."""
         said = {"timeout": self.human_timeout, "on_timeout": self.on_timeout, "notify": list(self.notify)}
         return {name: value for name, value in said.items() if value}
 
@@ -141,7 +142,7 @@ def terms_of(
     on_timeout: str | None,
     notify: str | Sequence[str],
 ) -> FlowTerms:
-    """Terms as a program writes them."""
+    """Read the terms that a program gave as keywords. Usage where one cannot be meant."""
     seconds = parse_duration(str(human_timeout)) if human_timeout is not None else None
     if seconds is not None and seconds <= 0:
         raise Usage("human_timeout: a deadline has to be in the future", hint='human_timeout="24h"')
@@ -165,9 +166,11 @@ def ask_own(
     *,
     agents: bool,
 ) -> Asked:
-    """Ask under a key that nobody else's question has. An agent of the flow may know the key, and have asked something
-    harmless under it: an answer to that is none to this. What an agent asks (`agents`) is its own anyway. `before`: the step,
-    where it was begun by a process that died.
+    """Ask under a key that no other question has.
+
+    An agent of the flow may know the step's key, and may have asked something harmless under it. An answer to that
+    question is no answer to this one. With `agents` the question is an agent's, and any gate with the key is its own.
+    `before`: the step's record, if a process that died began it.
     """
     for number in range(MOST_FORGED):
         key = f"{draft.key}~{number}" if number else draft.key
@@ -182,7 +185,9 @@ def ask_own(
 
 
 def is_asked_by(gate: Gate, step: RunStep, draft: Draft) -> bool:
-    """Whether a gate with a step's key is what the step asked: the same question, and not before the step began."""
+    """Return whether a gate with a step's key is that step's: it asks the same, and was not asked before the step
+    began.
+    """
     asked, wanted = (
         [(q.prompt.strip(), q.type, q.labels) for q in questions]
         for questions in (gate.opened.questions, draft.questions)

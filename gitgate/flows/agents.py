@@ -245,7 +245,11 @@ class AgentRun:
             raise self.engine.broken_by(RunStops("the run was stopped"))
 
     def bring_session(self) -> None:
-        """Where it has been on another machine, its conversation comes from the gate that it was saved with."""
+        """Restore the agent's conversation from the session saved with its last gate, if its program has not run here
+        since.
+
+        RunStalled, which names the machine that asked, where that session cannot be had here.
+        """
         if any(self.folder(len(self.gates) - 1).glob("try-*")):
             return
         gate = self.engine.find(self.gates[-1])
@@ -268,7 +272,9 @@ class AgentRun:
             adapter.place(saved, self.desk.repo.place, env, self.start.settings.program)
 
     def surroundings(self, call_of: str) -> dict[str, str]:
-        """What it finds in its environment; `call_of` is the gate of a call of its own that waits to be made, or not to be."""
+        """Return the variables that the agent's program gets. `call_of`: the gate that decides on a deferred tool call,
+        or empty.
+        """
         from ..resumption import named_in_git
 
         env = self.desk.settings.env
@@ -349,8 +355,11 @@ class AgentRun:
             )
 
     def committed(self, before: Before, *, named: bool = False) -> list[str]:
-        """What was committed in this round, oldest first. Where an answer has started this process, what nobody else has ends
-        with what was decided, as it would when it is published: from now on the journal names it. `named`: a question does already.
+        """Return the commits of this round, oldest first.
+
+        If this process was resumed by an answer, commits that nobody else has get the trailers of that decision.
+        Publishing would add them too, but from now on the journal names the commits. `named`: a question names them
+        already, so they stay as they are.
         """
         desk = self.desk
         if desk.repo.top is None or before.known is None:
@@ -369,7 +378,7 @@ class AgentRun:
 
 @dataclass(frozen=True)
 class Before:
-    """What was there before an agent's program was started: gates, and signal files."""
+    """State before an agent's program was started: its gates, its signal files, and the commits known then."""
 
     gates: frozenset[str]
     signals: frozenset[str]
@@ -468,7 +477,10 @@ def start_of(engine: Engine, name: str) -> agency.AgentStart:
 
 
 def told_by_itself(engine: Engine) -> str:
-    """What an agent without a prompt is told: the flow's input, how the steps before it ended, and what a person said last."""
+    """Return the prompt for an agent that the flow gives none.
+
+    It has the flow's input, how the agents before it ended, the flow's state, and what a person said last.
+    """
     run = engine.held.run
     parts = [f"You are a step of the flow {run.flow!r}."]
     given = run.started.said.get("input")

@@ -38,7 +38,10 @@ LOST = {"class": "gitgate.flows.endings:BranchLost", "message": "another branch 
 
 
 def in_parallel(engine: Engine, branches: Sequence[Callable[[], T]]) -> list[T | BaseException]:
-    """What each branch came to, in their order. Agents of each work in a tree of its own, and what they did is joined."""
+    """Run branches at once, and return the result or the error of each, in their order.
+
+    The agents of each branch work in a working tree of their own. Then the work of all branches is merged.
+    """
     with engine.turn:
         engine.check()
         above = BRANCH.get()
@@ -50,7 +53,7 @@ def in_parallel(engine: Engine, branches: Sequence[Callable[[], T]]) -> list[T |
 
 
 def within_branch(engine: Engine, branch: Callable[[], T], kind: str, name: str) -> T:
-    """What a part of the flow gives whose steps are told from those around it."""
+    """Run a part of the flow as a branch, so that its steps are counted apart from those around it. Return its result."""
     with engine.turn:
         engine.check()
         above = BRANCH.get()
@@ -62,14 +65,17 @@ def within_branch(engine: Engine, branch: Callable[[], T], kind: str, name: str)
 
 
 def first_of(engine: Engine, branches: Sequence[Callable[[], Any]]) -> tuple[int, Any]:
-    """Which branch came to its end first, and what it gave; the same in each replay. The others are ended where they are."""
+    """Run branches at once, and return the number and the result of the first that finishes.
+
+    Each replay returns the recorded ones. The other branches are ended where they are.
+    """
     found = engine.perform("first", "", lambda doing: Race(engine, doing.id, branches).run())
     return found["winner"], found["value"]
 
 
 @dataclass
 class Race:
-    """Branches of which the first to come to its end counts. `id`: of the step that they are."""
+    """Race of branches: the first that finishes counts. `id`: id of the race's own step."""
 
     engine: Engine
     id: str
@@ -84,7 +90,10 @@ class Race:
             self.lines = [self.trees.line_of(number) for number in range(len(self.branches))]
 
     def run(self) -> dict[str, Any]:
-        """Who is first is written down before anybody is ended: whoever replays this ends the same ones."""
+        """Run the branches, record the winner, and end the others.
+
+        The winner is recorded before any branch is ended, so that each replay ends the same branches.
+        """
         if f"{self.id}/winner#1" in self.engine.held.run.steps:
             close_lines(self.lines)
             self.write_winner({})
@@ -125,7 +134,11 @@ class Race:
                 self.won = self.engine.perform("winner", "", lambda _: won, brief=True)
 
     def is_over(self, threads: Sequence[threading.Thread]) -> bool:
-        """Whether nobody has to be waited for any more. An agent ends when it is told to; a function that runs goes on alone."""
+        """Return whether no thread has to be waited for any more.
+
+        Once a branch has won, the others get `ENDS_WITHIN` seconds. An agent ends when it is told to; a function cannot
+        be ended, and goes on alone.
+        """
         if not any(thread.is_alive() for thread in threads):
             return True
         if self.won is None:
@@ -136,7 +149,9 @@ class Race:
     late: float = 0.0
 
     def end_losers(self, losers: Sequence[int]) -> None:
-        """What they still ask is taken back, and that their steps came to nothing is written down."""
+        """Withdraw the open gates of the other branches, end their child runs, and record their unfinished steps as
+        lost.
+        """
         begun = tuple(f"{self.id}/{number}/" for number in losers)
         steps = [step for step in self.engine.held.run.steps.values() if step.id.startswith(begun)]
         engine = self.engine
@@ -163,7 +178,10 @@ class Race:
 
 
 def passes(came: object) -> bool:
-    """Whether that is no error of a branch, but passes through it: a wait, an end. Nothing that comes after it hides it."""
+    """Return whether an exception is no error of a branch but passes through it: a wait, or an end of the run.
+
+    No error that comes after it may hide it.
+    """
     return isinstance(came, BaseException) and not isinstance(came, Exception)
 
 
@@ -232,7 +250,9 @@ class BranchGroup(Generic[T]):
                     self.engine.end_branch()
 
     def let_go(self) -> None:
-        """Whoever runs these branches goes on, in the place of one of them; one that does not end no longer counts."""
+        """Let the flow go on in the place of one of its branches. A branch that has not ended no longer counts as
+        active.
+        """
         with self.engine.turn:
             self.engine.active -= max(len(self.left) - 1, 0)
             self.left.clear()
@@ -265,7 +285,7 @@ class RestingSelector(selectors.DefaultSelector):
 
 
 class CountedThreads(ThreadPoolExecutor):
-    """Where the flow's own `asyncio.to_thread` runs: while it does, the loop does not rest."""
+    """Thread pool of the flow's own `asyncio.to_thread`. While one of its threads is busy, the loop does not rest."""
 
     busy = 0
 
@@ -294,7 +314,9 @@ class FlowLoop(asyncio.SelectorEventLoop):
         self.selector.loop = self
 
     def rest(self) -> None:
-        """Whoever is awaited runs in a thread of its own, and counts for itself."""
+        """Count the loop as waiting while it only awaits calls: each runs in a thread of its own, which counts for
+        itself.
+        """
         engine = self.engine
         with engine.turn:
             if self.due or self.threads.busy or not self.pending or engine.broken or engine.lost:
@@ -390,13 +412,13 @@ class FlowLoop(asyncio.SelectorEventLoop):
 
 
 def looked_at(future: asyncio.Future[Any]) -> None:
-    """What nobody awaits is no warning of asyncio's."""
+    """Read the error of a future, so that asyncio does not warn of one that nobody awaits."""
     if not future.cancelled():
         future.exception()
 
 
 def in_loop(call: Any) -> Any:
-    """What an async function gives: in a flow, between its steps, in a loop that may rest."""
+    """Run an awaitable and return its result. In a flow, between its steps, the loop is one that may rest."""
     engine = current()
     if engine is None or STEP.get():
         return asyncio.run(awaited(call))

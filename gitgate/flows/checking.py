@@ -79,7 +79,7 @@ class RunWatch:
             self.sleep(POLL)
 
     def news(self, run: Run) -> list[tuple[Run, RunEvent, Json]]:
-        """What the run and those below it say that was not told yet, in the order of time."""
+        """Return the events of the run and of the runs below it that were not returned before, in the order of time."""
         found: list[tuple[Run, RunEvent, Json]] = []
         for one in with_children(self.desk, run):
             count, trail = self.told.get(one.id, 0), list(reversed(run_trail(one)))
@@ -89,7 +89,7 @@ class RunWatch:
         return sorted(found, key=lambda each: each[1].at)
 
     def more(self, run: Run, event: RunEvent, line: Json) -> Iterator[Json]:
-        """What an event of the journal means to programs."""
+        """Yield what an event of the journal means to programs: a question that was asked, or an agent that ended."""
         step = run.steps.get(event.text("step"))
         if event.name == "asked":
             self.asked.setdefault(event.text("gate"), False)
@@ -117,7 +117,7 @@ class RunWatch:
             return None  # it is at the remote alone so far
 
     def call(self, run: Run) -> None:
-        """Whoever wants to go on hears when the wait is over."""
+        """Call `waited` when what the run waits for has come, once for each wait."""
         over = any(self.asked.get(gate) for gate in run.waits_for) or "" < run.wakes <= self.desk.now
         if self.waited is not None and over and self.called_at != run.tip:
             self.called_at = run.tip
@@ -125,7 +125,10 @@ class RunWatch:
 
 
 def asked_at(desk: Desk, gates: Sequence[str]) -> dict[str, tuple[str, bool]]:
-    """What is asked at these gates, and whether it is decided."""
+    """Return, for each of these gates, its title and whether it is decided.
+
+    A gate that cannot be loaded has its id for a title, and counts as undecided.
+    """
     from ..acts import find_gate
 
     found = {}
@@ -151,7 +154,7 @@ def requested(gate: Gate) -> Json:
 
 
 def said_of(gate: Gate) -> Json:
-    """What came of a question. Approved only where somebody said yes."""
+    """Return the `input:received` line of a gate. `approved` is true only where somebody said yes."""
     answer = gate.answer.answer if gate.answer is not None else None
     value = answer.values.get(gate.opened.questions[0].key) if answer is not None else None
     word = ("yes" if value else "no") if isinstance(value, bool) else value
@@ -204,8 +207,9 @@ class RecordedRun(HeldRun):
 
 @dataclass(frozen=True)
 class ReplayedRun:
-    """What the present code makes of a recorded run. `status`: `same` (as far as it is recorded) or `diverged`; `value`: what it
-    came to, where the run is over.
+    """Result of replaying a recorded run with the present code.
+
+    `status`: `same` (as far as the run is recorded) or `diverged`. `value`: the result of the run, if it is over.
     """
 
     run: str
@@ -363,7 +367,10 @@ def found_in(desk: Desk, file: Path) -> Run:
 
 
 def check_file(desk: Desk, file: Path, name: str = "", *, ended: bool = False) -> list[ReplayedRun]:
-    """What the file's code makes of the runs of this repository that were begun from it: of those that go on, or of all."""
+    """Replay this repository's runs of a flow's file with the code that the file has now.
+
+    Without `ended` only runs that are not over. `name`: only runs of that flow.
+    """
     top = desk.repo.top
     path = file.resolve().relative_to(top.resolve()).as_posix() if top is not None else file.name
     found = []
@@ -379,7 +386,7 @@ def check_file(desk: Desk, file: Path, name: str = "", *, ended: bool = False) -
 
 
 def check_history(file: Path, history: Path) -> ReplayedRun:
-    """What the file's code makes of a history that was exported."""
+    """Replay an exported history with the code that the file has now."""
     with unbundled(history) as desk:
         return check_run(desk, file, found_in(desk, history))
 
@@ -490,7 +497,10 @@ class FlowLinter:
         return ".".join([root, *reversed(parts)])
 
     def read(self, flow: str, nodes: list[Any], seen: set[str]) -> Iterator[LintFinding]:
-        """What is wrong in these parts of a flow. A step's function is its own business; other functions are read where they are used."""
+        """Yield the calls in these parts of a flow that a replay does not repeat.
+
+        A step's function may call anything, and is not read. The module's other functions are read where they are used.
+        """
         waiting = list(nodes)
         while waiting:
             node = waiting.pop()
@@ -512,7 +522,11 @@ class FlowLinter:
 
 
 def kind_of(name: str) -> str:
-    """What a call of that name asks, if it is something that a replay does not repeat."""
+    """Return what a call of that name depends on, if a replay does not repeat it: a clock, chance, or the outside
+    world.
+
+    Empty where a replay repeats it.
+    """
     if name in HARMLESS:
         return ""
     if name.rpartition(".")[2] in METHODS:

@@ -111,7 +111,7 @@ class ChildEngine(Engine):
 
 
 def desk_of_run(desk: Desk, run: str) -> Desk:
-    """What is asked at this desk belongs to the run, whatever conversation the process was started in."""
+    """Make the desk ask in the name of the run, whatever conversation the process was started in. Return the desk."""
     from ..agents import without_conversation
 
     env = without_conversation(desk.settings.env)
@@ -126,12 +126,15 @@ def depth_of(engine: Engine) -> int:
 
 
 def has_children(run: Run) -> bool:
-    """Whether the flows that it calls are runs."""
+    """Return whether each flow that this run calls is a run of its own."""
     return HAS_CHILDREN.items() <= run.started.said.items()
 
 
 def replayed(engine: Engine, call: Callable[[], Any]) -> Any:
-    """What the flow gives; what passed through it before that counts, even where the flow made an error or a value of it."""
+    """Replay the flow, and return its result.
+
+    A wait or an end that passed through the flow counts, even where the flow made an error or a value of it.
+    """
     try:
         engine.check()
         with engine.replaying():
@@ -159,7 +162,10 @@ class FlowStep:
     lead: Callable[[Engine, Callable[[], Any]], FlowEnding]
 
     def result(self) -> Any:
-        """What the run came to, as this step recorded it; else it is begun, or gone on with, to its end or to where it waits."""
+        """Return the result of the child run, as this step recorded it.
+
+        Where none is recorded, begin the run, or go on with it, to its end or to where it waits.
+        """
         engine = self.engine
         engine.check()
         if depth_of(engine) >= MOST_DEPTH:
@@ -257,7 +263,7 @@ class FlowStep:
         return child
 
     def recorded(self, doing: Doing, ended: FlowEnding) -> Any:
-        """What it came to is what this step did."""
+        """Record the end of the child run as this step's own. Return its value, or raise its error."""
         engine = self.engine
         if ended.status == "completed":
             value = engine.encoded(f"the result of step {doing.id}", ended.value)
@@ -367,7 +373,10 @@ def open_child(above: HeldRun, desk: Desk, run: str, at: str, said: Mapping[str,
 
 
 def take_child(above: HeldRun, desk: Desk, run: str) -> HeldRun:
-    """Whoever led it led the run above as well, and is gone: its lease lapses soon, if it has not yet."""
+    """Claim a child run again, and wait for its lease to lapse.
+
+    Its last holder held the run above as well, and is gone, so the lease lapses soon. RunTaken where it does not.
+    """
     soon, until = boottime() + LOCKED_FOR, boottime() + 3 * above.held.said.term
     while True:
         try:
@@ -411,7 +420,7 @@ def put_trees_away(desk: Desk, run: str) -> None:
 
 
 def withdraw_gates(desk: Desk, run: Run, reason: str) -> None:
-    """What the run still asks, nobody needs to answer any more."""
+    """Withdraw the questions of the run that are still open, because nobody needs their answers any more."""
     for gate_id in dict.fromkeys(gate for step in run.steps.values() for gate in step.gates):
         with suppress(GateError):
             gate = find_gate(desk, gate_id).gate

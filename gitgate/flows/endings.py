@@ -53,7 +53,7 @@ def through_json(what: str, value: object, secrets: Collection[str]) -> Any:
 
 
 def returned(function: Callable[..., Any]) -> Any:
-    """What a function says that it returns."""
+    """Return the type that a function declares for its result; None where it declares none that can be resolved."""
     try:
         return typing.get_type_hints(function).get("return")
     except (TypeError, NameError, AttributeError):
@@ -82,7 +82,10 @@ def digest_of(value: object) -> str:
 
 
 def said_of_input(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """What a flow is given, as its journal keeps it: exactly that is what it gets, the first time as well."""
+    """Return a flow's input as its journal keeps it, after its way through JSON.
+
+    The flow gets exactly this, the first time as well. Usage where the input is not JSON.
+    """
     try:
         return cast(
             "dict[str, Any]",
@@ -127,7 +130,10 @@ def error_of(failed: BaseException) -> dict[str, Any]:
 
 
 def error_from(said: Mapping[str, Any]) -> BaseException:
-    """The same error: of the same class where that is still known, and can be made of the same words."""
+    """Return a recorded error as an exception of its class, with its recorded words.
+
+    StepFailed where that class is not loaded here, or cannot be made of those words.
+    """
     module, _, name = str(said["class"]).partition(":")
     found: Any = None
     # Ours may have moved since it was recorded; what a program may name is found by that.
@@ -221,7 +227,7 @@ class RunAgain(FlowEnds):
 
 @dataclass(frozen=True)
 class FlowEnding:
-    """Where a run stands when its process lets go of it. `status`: as `git gate list --runs` says it."""
+    """State of a run when its process lets go of it. `status`: as `git gate list --runs` shows it."""
 
     id: str
     status: str

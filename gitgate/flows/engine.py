@@ -59,7 +59,7 @@ APPROVALS = ("approval", "pause")
 
 @dataclass(frozen=True)
 class Waiting:
-    """What a branch waits for: a gate, a moment, a signal on a topic, whichever comes first; or what a run that it has called does."""
+    """Wait of a branch: for the first of a gate, a moment and a signal on a topic, or for a run that it called."""
 
     gate: str = ""
     until: str = ""
@@ -131,7 +131,7 @@ class Engine:
         return self.run_desk if found is None else found
 
     def settle(self) -> None:
-        """Whoever works in this branch is about to begin: from now on it has its place."""
+        """Give the branch its working tree now, because work in it is about to begin."""
         branch = BRANCH.get()
         while branch.desk is None and branch.above is not None:
             if branch.settle is not None:
@@ -146,7 +146,7 @@ class Engine:
 
     @contextmanager
     def replaying(self) -> Iterator[None]:
-        """What is called in here belongs to this run."""
+        """Bind the flow's code to this run, so that the steps that it calls in this block are the run's."""
         engine, branch, step = ENGINE.set(self), BRANCH.set(self.first_branch()), STEP.set("")
         try:
             yield
@@ -204,7 +204,7 @@ class Engine:
         return result
 
     def next_step(self, kind: str, name: str) -> tuple[Doing, RunStep | None]:
-        """Which step this is, by its branch, kind, name and number; and what the journal knows of it."""
+        """Return the next step, by its branch, kind, name and number, and its record in the journal, if it has one."""
         line = called_at()
         with self.turn:
             self.check()
@@ -272,7 +272,9 @@ class Engine:
             self.held.append(event, **said)
 
     def check_drift(self, known: RunStep, now: Mapping[str, Any], *, fatal: bool) -> None:
-        """Whether the step is given something else than when it was recorded. For an approval that is another question."""
+        """Compare a step's input with the recorded one. The journal notes a difference. If it is `fatal` it ends the
+        run instead: an approval counts for the question that was asked, not for another one.
+        """
         before, digest = known.begun.said.get("digest"), now.get("digest")
         if before is None or digest is None or before == digest:
             return
@@ -301,7 +303,7 @@ class Engine:
         return through_json(what, value, self.secrets)
 
     def patched(self, name: str) -> bool:
-        """Whether the code after a change counts here: in runs that come to this place only now."""
+        """Return whether the code after a change applies here: only in a run that had not passed this place."""
         with self.turn:
             self.check()
             branch = BRANCH.get()
@@ -320,7 +322,7 @@ class Engine:
 
     @contextmanager
     def working(self, step: str, agent: str = "") -> Iterator[None]:
-        """What is done in here is seen by whoever looks at this process."""
+        """List the step in `at_work` during this block, for whoever watches this process."""
         self.at_work[step] = (agent, self.desk.clock())
         try:
             yield
@@ -368,7 +370,7 @@ class Engine:
 
     @contextmanager
     def in_session(self, session: SessionRef) -> Iterator[None]:
-        """What is asked in here belongs to this conversation, instead of to the run."""
+        """Ask in the name of this conversation during this block, instead of in the name of the run."""
         with self.turn:
             kept = self.desk.settings
             env = {name: value for name, value in kept.env.items() if name != RUN}
@@ -512,7 +514,7 @@ class Engine:
                     engine.held.hear_others()
 
     def hear_gates(self) -> bool:
-        """What the remote has, where the run is shared; whether it is."""
+        """Fetch the news of gates from the remote, if the run is shared. Return whether it is."""
         if remote_of(self.desk) is None or self.held.held.remote is None:
             return False
         from ..exchange.syncing import news
@@ -536,7 +538,7 @@ class Engine:
             self.all_wait()
 
     def some_go_on(self) -> bool:
-        """Whether a branch has what it waited for; each that has goes on."""
+        """Let each branch go on that has what it waited for. Return whether any branch is active."""
         for path, waiting in list(self.parked.items()):
             if self.is_over(waiting):
                 del self.parked[path]
@@ -582,7 +584,7 @@ class Engine:
         self.held.leave("waiting" if waits.gates else "sleeping", still=still, **said)
 
     def kept_work(self) -> dict[str, Any]:
-        """What the branches did in their trees, for whoever goes on elsewhere: as commits that one of ours keeps."""
+        """Return the work in the branches' trees, kept by one commit of ours, for whoever goes on elsewhere."""
         if self.held.held.remote is None and not made_by_us(self.run_desk, self.run_desk.repo.place):
             return {}
         lines = [line for lines_of in self.trees for line in lines_of()]
@@ -624,7 +626,7 @@ class Engine:
         return next((event for event in unheard if event.n not in self.received), None)
 
     def wake_by(self, lost: BaseException) -> None:
-        """Who waits in another branch hears that the run cannot be let go as it should: it is lost, or its place is silent."""
+        """Wake the waiting branches: the run is lost or its remote is silent, so it cannot be let go as it should."""
         with self.turn:
             self.lost = self.lost or lost
             self.changed.notify_all()

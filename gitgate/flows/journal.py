@@ -123,7 +123,7 @@ def shared_at(desk: Desk, run: str) -> str | None:
 
 
 def bring_run(desk: Desk, run: str, at: str | None = None) -> None:
-    """What the remote has of this run, here, where it counts more than ours. `at`: where it is, if it is not known here."""
+    """Fetch the journal of a run, and take it over where it counts more than ours. `at`: its remote, if not known here."""
     remote = at or shared_at(desk, run)
     if remote is None:
         return
@@ -219,11 +219,13 @@ class HeldRun:
 
     @property
     def must_stop(self) -> bool:
-        """Whether it was said that this run ends, or one that it is a step of."""
+        """Return whether the record says that this run is to stop, or a run above, of which this one is a step."""
         return self.run.state == STOPPING or (self.above is not None and self.above.must_stop)
 
     def is_stopping(self) -> bool:
-        """Whether somebody of this clone has said so meanwhile. What is said elsewhere is heard when the run is shared."""
+        """Read the journal here again, and return whether a stop was asked for, of this run or of a run above. A stop
+        from elsewhere is read when the run is shared.
+        """
         with self.turn:
             tip = self.desk.refs.get(RUNS + self.run.id)
             if tip != self.run.tip:
@@ -275,7 +277,9 @@ class HeldRun:
         return [RefMove(ref, self.run.tip, known)] if known != self.run.tip else []
 
     def work_move(self, remote: str | None) -> list[RefMove]:
-        """What the run's branches have in their trees goes with the event that names it, and ends with the wait."""
+        """Return the move of the run's work ref, if one is needed: set by the event that names the work of the
+        branches, removed by the next wait without such work, or by the run's end.
+        """
         ref, rest = WORK + self.run.id, self.run.rest
         known = self.desk.refs.get(ref if remote is None else tracking(remote, ref))
         wanted = (rest.text("work") or None) if rest is not None else None
@@ -339,7 +343,7 @@ class HeldRun:
             raise LostRace(f"the lease of run {self.run.id} keeps being moved", hint="git gate list --runs")
 
     def hear_others(self) -> None:
-        """What was said of the run elsewhere, as that it is to stop: an agent may work for hours before anything is shared."""
+        """Read what others wrote of the run at the remote, such as a stop, while an agent works for hours."""
         if self.held.remote is None:
             return
         ref = RUNS + self.run.id
@@ -349,7 +353,7 @@ class HeldRun:
             self.rejoin()
 
     def check_claim(self) -> None:
-        """Whether a claim of somebody else stands where this run is claimed."""
+        """Read the journal again where the run is claimed. ClaimLost where somebody else has claimed the run."""
         if self.held.remote is not None:
             self.rejoin()
         else:
@@ -409,7 +413,7 @@ class HeldRun:
             return self.run
 
     def end_there(self) -> None:
-        """The same at the remote. Where it is silent the lease lapses, and the next sync brings the journal."""
+        """Push the last events and end the lease. If the remote is silent, the lease lapses, and a sync brings them."""
         try:
             for _ in range(TRIES):
                 work = self.work_move(self.held.remote) if may_publish_work(self.desk) else []
@@ -428,7 +432,7 @@ class HeldRun:
             self.lock = -1
 
     def save(self) -> None:
-        """What the next process of this clone needs if this one is killed: then it goes on with this very claim."""
+        """Save the claim, so that the next process of this clone goes on with it if this process is killed."""
         said = {
             "claim": self.held.claim,
             "lease": self.held.lease,
@@ -441,7 +445,7 @@ class HeldRun:
 
 
 def folder_of(desk: Desk, run: str) -> Path:
-    """What this machine alone keeps of a run, where it is kept now."""
+    """Return the folder of what this machine alone keeps of a run. It is made if it is missing."""
     return private_folder(folder_of_run(desk, run))
 
 
@@ -585,7 +589,7 @@ def own_claim(desk: Desk, run: Run, lock: int) -> HeldRun | None:
 
 
 def stop_run(desk: Desk, run: Run, reason: str) -> Run:
-    """Say that a run is to end. Whoever goes on with it ends its agents; if nobody does, the next one does that first."""
+    """Say that a run is to stop. Its holder ends its agents; if it has none, the next holder does so first."""
     if run.closed or run.state == STOPPING:
         return run
     said = {"reason": reason, "by": desk.person()}

@@ -73,7 +73,7 @@ class FlowState(Mapping[str, Any]):
 
 
 class FlowEvent(TypedDict):
-    """What `on` is told: `agent:completed`, `input:requested` or `input:received`. `id` is the gate's."""
+    """Event that `on` is called with: `agent:completed`, `input:requested` or `input:received`. `id`: id of the gate."""
 
     event: str
     phase: str
@@ -92,8 +92,10 @@ Labels = Sequence[str] | Callable[..., Sequence[str]]
 
 @dataclass(frozen=True)
 class Human:
-    """What a person is asked. `type`: `choice` where there are options, else `approval`; an option "Other…" takes any words.
-    Prompt and options may be functions of the state, or of state and output.
+    """Question that a phase asks a person.
+
+    `type`: `choice` where there are options, else `approval`. An option "Other…" takes any words. `prompt` and
+    `options` may be functions of the state, or of state and output.
     """
 
     prompt: Words
@@ -134,7 +136,7 @@ def named(phase: Phase, number: int) -> Phase:
 
 
 def asked_of(function: Callable[..., Any], state: FlowState, output: Any) -> Any:
-    """What a function of the state, or of state and output, says: by how many arguments it has to be given."""
+    """Call a function with the state, or with state and output, by how many arguments it requires. Return its result."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -247,7 +249,7 @@ def end_state(came: FlowEnding) -> FlowState:
 
 
 def check_phases(phases: Sequence[Phase]) -> None:
-    """What cannot go well, and can be seen without running it."""
+    """Refuse phases that cannot work, as far as that can be seen without running them."""
     if not phases:
         raise Usage("a flow needs phases", hint='gitgate.Flow(gitgate.Phase("plan", agent="planner"))')
     names = [phase.name for phase in phases]
@@ -345,13 +347,13 @@ class Walk:
             called(on, (event,), {})
 
     def is_new(self, before: int) -> bool:
-        """Whether something was done since then, and not only replayed."""
+        """Return whether something was done since the journal had `before` events, and not only replayed."""
         return len(self.engine.held.run.events) > before
 
     # an agent
 
     def run(self, phase: Phase) -> Any:
-        """What the phase's agent gives; it is merged into the state."""
+        """Run the phase's agent, merge what it gives into the state, and return its output."""
         if phase.agent is None:
             return None
         before = len(self.engine.held.run.events)
@@ -402,7 +404,11 @@ class Walk:
     # a person
 
     def ask(self, phase: Phase, output: Any) -> None:
-        """What a person says of it. In a phase that may ask, an earlier answer no longer counts."""
+        """Ask the phase's question, and put the answer into the state.
+
+        A phase that may ask first drops the earlier answer, even where it then asks nothing. RunStuck where nobody
+        answers.
+        """
         if phase.human is None:
             return
         human: Any = phase.human

@@ -95,7 +95,7 @@ class FlowFunction(Generic[P, R]):
         return cast("R", json_as_model(ended.result(), returned(self.function)))
 
     def call(self, given: Mapping[str, Any]) -> Any:
-        """What its function gives for an input that was recorded; a model as it is kept."""
+        """Call the function with a recorded input. Return its result, a model in the form in which it is recorded."""
         value = called(self.function, given["args"], given["kwargs"])
         return model_as_json(value, returned(self.function), f"the result of flow {self.name}")
 
@@ -121,13 +121,13 @@ def within(
 
 
 def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What a function gives, plain or async."""
+    """Call a function, plain or async, and return its result."""
     found = function(*args, **kwargs)
     return until_done(found) if inspect.isawaitable(found) else found
 
 
 def until_done(found: Any) -> Any:
-    """What is awaited; beside a loop that runs in this thread already, in a thread of its own."""
+    """Run an awaitable and return its result. If a loop already runs in this thread, it runs in a thread of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -138,7 +138,7 @@ def until_done(found: Any) -> Any:
 
 @dataclass
 class Surroundings:
-    """What a run is replayed with besides its journal."""
+    """Functions and choices with which a run is replayed, besides its journal."""
 
     open_desk: Callable[[], Desk]
     say: Callable[[str], None] = lambda _words: None
@@ -275,7 +275,7 @@ def play_flow(held: HeldRun, around: Surroundings, flow: FlowFunction[..., Any])
 
 
 def onward(ended: FlowEnding, around: Surroundings, flow: FlowFunction[..., Any]) -> FlowEnding:
-    """Where a flow starts afresh, go on with the run in which it does."""
+    """Go on with the run in which a flow started afresh, and return how the last such run ended."""
     while ended.next:
         desk = around.open_desk()
         try:
@@ -551,7 +551,7 @@ def check_out(desk: Desk, run: str, code: str) -> Path:
 
 
 def code_now(desk: Desk, file: Path) -> tuple[str, str]:
-    """The file as its repository calls it, and the commit that has it as it is: what is not committed is kept in one of ours."""
+    """Return the file's path in its repository, and a commit of its present text: one of ours if it is uncommitted."""
     top = desk.repo.top
     if not file.is_file():
         raise Usage(
@@ -571,7 +571,7 @@ def code_now(desk: Desk, file: Path) -> tuple[str, str]:
 
 
 def code_protected(desk: Desk, file: Path) -> tuple[str, str, Path]:
-    """The same of the file as the protected branch has it, whatever is checked out here; and where that is now."""
+    """Return the file's path, the protected branch's commit, and the file as checked out from that commit."""
     top = desk.repo.top
     if top is None or not file.resolve().is_relative_to(top.resolve()):
         raise Usage(
@@ -611,7 +611,7 @@ def load_flow(file: Path, name: str) -> FlowFunction[..., Any]:
 
 
 def line_of(broken: Exception, file: Path) -> str:
-    """Where in the file it went wrong, as far as that is known."""
+    """Return the line of the file that an error came from, as `, line 12`; empty where that is not known."""
     if isinstance(broken, SyntaxError):
         return f", line {broken.lineno}" if broken.lineno else ""
     frame, found = broken.__traceback__, 0

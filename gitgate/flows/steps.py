@@ -53,8 +53,10 @@ def do_step(
     key: str = "",
     max_minutes: float | None = None,
 ) -> Any:
-    """What the function gave when it was done. `model`: what its result is read as; `loose`: a model that nobody announced is
-    kept as the mapping that it is; `key`: its key for the outside world, where that is not its own id. A flow is a step already.
+    """Do a function as a step, and return its result; a step that is recorded as done returns the recorded one.
+
+    `model`: the type that the result is read as. `loose`: a model that was not declared is kept as a plain mapping.
+    `key`: the step's key for the outside world, if that is not its id. A flow that is called so is a step already.
     """
     if isinstance(function, FlowFunction) and has_children(engine.held.run):
         return within(engine, function, args, kwargs or {})
@@ -81,7 +83,10 @@ def do_step(
 
 
 def digest_of_input(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """What a step is given, as far as that is JSON: other things look different in each process."""
+    """Return a digest of a step's input; empty where there is none, or it is not JSON.
+
+    Values that are not JSON look different in each process.
+    """
     try:
         text = json.dumps([list(args), dict(kwargs)], sort_keys=True)
     except (TypeError, ValueError, RecursionError):
@@ -90,7 +95,10 @@ def digest_of_input(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
 
 
 def in_time(act: Callable[[], T], minutes: float | None, step: str) -> T:
-    """What it gives. Longer than so long it is not waited for: Python cannot end it, and it may go on beside the flow."""
+    """Return the result of `act`. TimeoutError if it takes longer than so many minutes.
+
+    Python cannot end it then, so it may go on beside the flow.
+    """
     if minutes is None:
         return act()
     came: list[T | BaseException] = []
@@ -112,7 +120,10 @@ def in_time(act: Callable[[], T], minutes: float | None, step: str) -> T:
 
 
 def with_tries(engine: Engine, tries: int, backoff: float, act: Callable[[], T]) -> T:
-    """What `act` gives the first time that it does not fail. Each try is a step, and so is each pause, twice as long as the last."""
+    """Return the first result of `act` that is no error, in at most `tries` tries.
+
+    Each try is a step. So is each pause between them, which is twice as long as the last.
+    """
     for number in range(tries - 1):
         try:
             return act()
@@ -131,7 +142,7 @@ def coming_id(kind: str, name: str) -> str:
 
 
 def was_done(engine: Engine, doing: Doing, probe: Callable[[], Any] | None) -> tuple[bool, Any]:
-    """Whether a step that was begun before was done: as the probe says, else as a person does."""
+    """Return whether a step that was begun before was done, and its result. The probe says so, else a person does."""
     if probe is not None:
         found = called(probe, (), {})
         return found is not None, found
@@ -153,7 +164,7 @@ def was_done(engine: Engine, doing: Doing, probe: Callable[[], Any] | None) -> t
 
 
 def noting(engine: Engine, gate: Gate) -> Gate:
-    """What a person said last, for agents that are told it, and for how a run that gets stuck on it ends."""
+    """Note what a person said last. Agents are told it, and a run that gets stuck on it ends by it. Return the gate."""
     if gate.answer is not None:
         said = gate.answer.answer
         words = printed(gate.opened.questions, said)
@@ -213,7 +224,7 @@ TERMINAL = Path("/dev/tty")
 
 
 def is_other(label: str) -> bool:
-    """Whether an option stands for any words."""
+    """Return whether an option stands for any words, such as "Other…" does."""
     return label.strip().rstrip(".…").strip().casefold() == "other" and label.strip().casefold() != "other"
 
 
@@ -329,7 +340,9 @@ class Answering:
 
 
 def may_answer(engine: Engine, gate: Gate, via: str) -> bool:
-    """Whether the policy takes it. Else nobody is asked here, and the gate waits for a person."""
+    """Return whether the policy accepts a program's answer. If not, nobody is asked here, and the gate waits for a
+    person.
+    """
     try:
         with engine.turn:
             check_program(engine.desk, gate, NOBODY, via)
@@ -341,7 +354,7 @@ def may_answer(engine: Engine, gate: Gate, via: str) -> bool:
 
 
 def asked(human: Handler, question: Question) -> tuple[Given, str] | None:
-    """What the handler says to this question; None where it leaves it to people."""
+    """Ask the handler this question, and return its answer and note; None where the handler leaves it to people."""
     if question.kind == "approval":
         said, note = with_note(called(human.approval, (question.prompt,), {}))
         if said is not None and not isinstance(said, bool):

@@ -90,7 +90,7 @@ def tree_at(mark: Path) -> BranchTree | None:
 
 
 def desk_at(desk: Desk, place: Path) -> Desk:
-    """The same desk in another working tree of the repository."""
+    """Return a desk with the settings of this one, in another working tree of the repository."""
     repo = discover(place, without_place(dict(desk.settings.env)))
     return Desk(repo, desk.settings, Refs(repo), desk.clock, desk.bulk, desk.entropy, desk.progress)
 
@@ -149,7 +149,7 @@ class BranchTrees:
         return f"{KEPT}{self.engine.run_id}/{file_name(self.path.encode())}/"
 
     def base(self) -> Mapping[str, Any]:
-        """What the branches begin with: taken once, by the first that needs a tree."""
+        """Return the commits that the branches begin with. They are taken once, by the first branch that needs a tree."""
         with self.engine.turn, self.in_line():
             if self.known is None:
                 self.settle_above()
@@ -193,7 +193,9 @@ class BranchTrees:
     # gone on with elsewhere
 
     def as_they_are(self) -> list[dict[str, str]]:
-        """What the branches have in their trees now, and the run in its own: commits for whoever goes on in another clone."""
+        """Return commits of the branches' trees as they are now, and of the run's tree, for whoever goes on in another
+        clone.
+        """
         if not self.are_begun or self.host or not self.mark("base").exists():
             return []
         base, found = self.base_of_record(), []
@@ -208,7 +210,9 @@ class BranchTrees:
         return [{"line": self.path, **own}, *found] if base["head"] else []
 
     def look_elsewhere(self) -> None:
-        """Whose process went on with these branches last, and what it left. Once they are joined, nobody needs to know."""
+        """Find out which other clone went on with these branches last, if any, and what it left, unless they are merged
+        by now.
+        """
         run, below = self.engine.held.run, f"{self.path}/"
         merge = run.steps.get(f"{below}merge#1")
         if (merge is not None and merge.is_over) or not self.base_of_record()["head"]:
@@ -248,7 +252,7 @@ class BranchTrees:
         self.brought, self.host = {}, ""
 
     def is_here(self) -> bool:
-        """Whether the commits are here that the trees are made of. They came with the journal, where they were published."""
+        """Return whether the commits of the trees are here. Published ones came with the journal."""
         return self.desk.repo.git.ok("cat-file", "-e", f"{self.kept_as}^{{commit}}")
 
     def stand_at(self, base: Mapping[str, Any]) -> None:
@@ -363,7 +367,7 @@ class BranchTrees:
 
     @property
     def are_begun(self) -> bool:
-        """Whether any branch had a tree, in this process or in an earlier one."""
+        """Return whether any branch had a tree, in this process or in an earlier one."""
         return f"{self.path}/trees#1" in self.engine.held.run.steps
 
     def base_of_record(self) -> Mapping[str, Any]:
@@ -398,7 +402,7 @@ class BranchTrees:
         self.engine.perform("merge", "", act, head=head, work=tree)
 
     def work_of(self, number: int) -> Mapping[str, Any]:
-        """What a branch did: its last commit, and one with what it left uncommitted."""
+        """Record and return the work of a branch: its last commit, and a commit of what it left uncommitted."""
 
         def act(_doing: object) -> dict[str, str]:
             known = tree_at(self.mark(number))
@@ -536,7 +540,7 @@ def stand_at(repo: Repository, head: str, work: str, run: str, *, later: bool) -
 
 
 def own_line(desk: Desk) -> list[dict[str, str]]:
-    """What is in the run's own tree now."""
+    """Return the present commits of the run's own tree, as a list of one entry; empty where it has none."""
     if desk.repo.top is None:
         return []
     tie_commits(desk)  # before they are named
@@ -554,7 +558,7 @@ def branch_of(desk: Desk, taken: Snapshot) -> str:
 
 
 def deliver_committed(desk: Desk, held: HeldRun) -> None:
-    """What was committed in a tree that was made for the run goes to its branch; where it does not, the journal says so."""
+    """Bring the commits of a tree that was made for the run to their branch. If that fails, the journal says why."""
     try:
         said = deliver_run(desk)
     except GateError as failed:
@@ -564,7 +568,7 @@ def deliver_committed(desk: Desk, held: HeldRun) -> None:
 
 
 def left_elsewhere(desk: Desk, held: HeldRun, say: Callable[[str], None]) -> RunStalled | None:
-    """Where another clone went on with the run last, the tree here becomes what the run's was there."""
+    """Bring the tree here to where another clone left the run, if one went on with it last. Return what prevents that."""
     run = held.run
     claims = [entry for entry in run.events if entry.event.name == "claimed"][:-1]
     rest = next((entry.event for entry in reversed(run.events) if entry.event.name in RESTS), None)
