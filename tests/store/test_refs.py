@@ -199,7 +199,7 @@ def all_kinds(refs: Refs, repo: Clone, oids: list[str]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("how", ["as it is", "long", "worktree", "reftable"])
+@pytest.mark.parametrize("how", ["as it is", "long", "worktree", "reftable", "another place"])
 def test_a_ref_is_what_git_says_that_it_is(
     refs: Refs, repo: Clone, all_kinds: list[str], how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +219,9 @@ def test_a_ref_is_what_git_says_that_it_is(
             packed.writelines(f"{tip} refs/zzz/{number:06d}\n".encode() for number in range(20_000))
     elif how == "reftable":
         (repo.path / ".git" / "reftable").mkdir()
+    elif how == "another place":  # an older git knows no such extension in version 0, and goes on
+        repo.git("config", "extensions.refStorage", "files:///elsewhere")
+        assert refs.in_files("refs/heads/main") is None
     assert {name: refs.get(name) for name in all_kinds} == said
     assert sum(oid is not None for oid in said.values()) > 8
     if how == "as it is":

@@ -149,7 +149,7 @@ class Refs:
         Git puts a ref into its file of packed refs before it takes the loose one away.
         """
         place = self.place_of(ref)
-        if place is None or place.is_symlink() or self.has_reftable() or not depth:
+        if place is None or place.is_symlink() or self.are_elsewhere() or not depth:
             return None
         try:
             return self.loose(place.read_bytes(), depth)
@@ -191,8 +191,13 @@ class Refs:
             found = place.read_bytes()
         return found if found[-1:] in (b"", b"\n") else None
 
-    def has_reftable(self) -> bool:
-        return (self.common_dir / "reftable").exists()
+    def are_elsewhere(self) -> bool:
+        """Whether refs are not in files of the common folder, or may not be: git has another store there, or another place for it."""
+        if (self.common_dir / "reftable").exists():
+            return True
+        with suppress(FileNotFoundError):
+            return b"refstorage" in (self.common_dir / "config").read_bytes().lower()
+        return False
 
     def under(self, *prefixes: str) -> dict[str, str]:
         """Every ref below the prefixes, or matching them, with what it points at."""
@@ -208,7 +213,7 @@ class Refs:
             if (
                 prefix.endswith("/")
                 and re.fullmatch(PLAIN, prefix + "x")
-                and not self.has_reftable()
+                and not self.are_elsewhere()
                 and self.packed() is not None
             ):
                 return not self.may_have(prefix)
@@ -216,7 +221,7 @@ class Refs:
 
     def beginning(self, start: str) -> list[str]:
         """Names that begin so and may be refs, in one folder. Git itself would read every loose ref that is there."""
-        if self.has_reftable():
+        if self.are_elsewhere():
             return list(self.under(f"{start}*"))
         folder, _, beginning = start.rpartition("/")
         try:
@@ -230,7 +235,7 @@ class Refs:
 
     def may_have(self, folder: str) -> bool:
         """Whether any ref may be below a folder, however deep. False is sure, and no process is started for it."""
-        if self.has_reftable():
+        if self.are_elsewhere():
             return bool(self.under(folder))
         # A ref may be called as the folder is.
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.common_dir / folder) as entries:
@@ -280,7 +285,7 @@ class Refs:
         if len(new) < len(moves) or not all(ref.startswith((OPEN, TRACKING)) for ref in new):
             return False
         file, lock = self.common_dir / "packed-refs", self.common_dir / "packed-refs.lock"
-        if (self.common_dir / "reftable").exists() or file.is_symlink():
+        if self.are_elsewhere() or file.is_symlink():
             return False
         try:
             mode = stat.S_IMODE((file if file.exists() else self.common_dir / "HEAD").stat().st_mode)
