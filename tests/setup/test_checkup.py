@@ -13,7 +13,9 @@ from gitgate.errors import Failure, Usage
 from gitgate.exchange.syncing import sync
 from gitgate.setup import checkup, parts
 from gitgate.setup.checkup import Finding, examine
+from gitgate.store.git.refs import OPEN
 from support.resuming import Agent, Seat
+from support.testbed.command import Command
 from support.testbed.repositories import Clone
 from support.testbed.seal import write_global_config
 
@@ -198,3 +200,67 @@ def test_a_page_that_git_does_not_find(alone: Seat, tmp_path: Path, monkeypatch:
     (manuals / "git-gate.1.gz").touch()
     env["MANPATH"] = f":{manuals.parent}"
     assert manual().state == "good"
+
+
+def test_what_blocks_a_gate_is_named(ann: Seat, bare: Clone) -> None:
+    """With the gate that cannot be pushed and the command that removes it; deleted by that, nothing is found any more."""
+    gate = ann.ask()
+    assert "names of refs" not in found(ann)
+    like = f"refs/heads/{OPEN}{gate.id}"
+    bare.git("update-ref", like, "main")
+    one = found(ann)["names of refs"]
+    assert (one.state, one.mend) == ("wrong", f"git push origin --delete {like}")
+    assert f"origin has {like}" in one.words
+    assert f"gate {gate.id} is not pushed" in one.words
+    ann.clone.git(*one.mend.split()[1:])
+    assert "names of refs" not in found(ann)
+
+
+@pytest.mark.parametrize("start", ["refs/tags/", "refs/notes/", "refs/"])
+def test_other_names_that_stand_for_refs_are_named(ann: Seat, bare: Clone, start: str) -> None:
+    """Of which no gate is blocked: the ref that git cannot tell from it. Many are counted."""
+    bare.git("update-ref", f"{start}refs/heads/main", "main")
+    one = found(ann)["names of refs"]
+    assert one.state == "wrong"
+    assert f"{start}refs/heads/main: git cannot tell refs/heads/main from it" in one.words
+    assert "gate" not in one.words.partition("from it")[2].partition("(")[0]
+    for number in range(30):
+        bare.git("update-ref", f"{start}refs/x/{number}", "main")
+    several = [one for one in examine(ann.desk) if one.name == "names of refs"]
+    assert len(several) < 15
+    assert "more of them" in several[-1].words
+
+
+def test_a_server_names_what_blocks_its_gates(bare: Clone, cli: Command) -> None:
+    """There the ref is deleted by itself."""
+    cli.quick("init", "--server", "--no-resume", cwd=bare.path, code=0)
+    like = f"refs/heads/{OPEN}2222222222"
+    bare.git("update-ref", like, "main")
+    with Seat(bare) as there:
+        one = found(there)["names of refs"]
+        assert one.mend == f"git update-ref -d {like}"
+        assert "gate 2222222222 is not pushed" in one.words
+        bare.git(*one.mend.split()[1:])
+        assert "names of refs" not in found(there)
+
+
+def test_sync_and_respond_name_what_is_in_the_way(ann: Seat, bob: Seat, bare: Clone, cli: Command) -> None:
+    """The gate that is blocked, the branch, and how it goes; the others' answers are there at once, this one with the next sync."""
+    gates = [ann.ask(f"Which, {number}?") for number in range(2)]
+    sync(bob.desk)
+    like = f"refs/heads/{OPEN}{gates[0].id}"
+    bare.git("update-ref", like, "main")
+    mend = f"git push origin :{like}"
+    said = cli.quick("respond", gates[0].id, "Postgres", cwd=bob.clone.path)
+    assert like in said.err + said.out
+    assert mend in said.err + said.out
+    before = bare.refs(OPEN)[OPEN + gates[0].id]
+    bob.answer(gates[1], push=False)
+    told = cli.quick("sync", cwd=bob.clone.path)
+    assert gates[0].id in told.out + told.err
+    assert mend in told.out + told.err
+    there = bare.refs(OPEN)
+    assert (there[OPEN + gates[0].id], there[OPEN + gates[1].id]) == (before, bob.now(gates[1]).tip)
+    bob.clone.git(*mend.split()[1:])
+    cli.quick("sync", cwd=bob.clone.path, code=0)
+    assert bare.refs(OPEN)[OPEN + gates[0].id] == bob.now(gates[0]).tip
