@@ -51,7 +51,10 @@ LONG = ("answer", "approve", "reject", "choose", "approved", "rejected", "answer
 
 
 class Near(BadAnswer):
-    """It may be a reply, and mere talk. `names`: the gates that it speaks of; `command`: it has more of a reply than that."""
+    """Text that may be a reply, or mere talk.
+
+    `names`: the gates that it mentions. `command`: it has what is almost a command.
+    """
 
     def __init__(self, why: str, names: Sequence[str], *, command: bool) -> None:
         super().__init__(why)
@@ -59,13 +62,13 @@ class Near(BadAnswer):
         self.command = command
 
     def meant(self, waiting: Sequence[str]) -> list[str]:
-        """Of the gates that wait those that it may be about."""
+        """Return the waiting gates that the text names; if none, all of them where it is almost a command."""
         found = [name for name in self.names if name in waiting]
         return found or (list(waiting) if self.command else [])
 
 
 def refuse_near_replies(lines: Iterable[str], gates: Collection[str]) -> None:
-    """Refuse what is near a reply to one of these gates; `lines` are those that somebody wrote, as everybody sees them."""
+    """Refuse, with `Near`, what is nearly a reply to one of `gates`. `lines`: the author's own visible words."""
     words = list(own_words(lines))
     found = (name for line in words for name in map(str.lower, MENTION.findall(line)) if name in gates)
     names = list(dict.fromkeys(found))
@@ -76,12 +79,12 @@ def refuse_near_replies(lines: Iterable[str], gates: Collection[str]) -> None:
 
 
 def may_be_near(lines: Iterable[str]) -> bool:
-    """Whether it is worth asking which gates there are."""
+    """Return whether these lines may be nearly a reply, so that it is worth looking up which gates there are."""
     return any(near_command(line) or is_naming(line) for line in own_words(lines))
 
 
 def own_words(lines: Iterable[str]) -> Iterator[str]:
-    """Of the lines in which there is anything to find: most have nothing."""
+    """Yield the lines with a slash or a possible gate's name, without quotations and links. Most lines have none."""
     return (ANOTHERS.sub("“”", line) for line in lines if HINT.search(line))
 
 
@@ -91,7 +94,7 @@ def is_naming(line: str) -> bool:
 
 
 def near_command(line: str) -> str:
-    """What is wrong with what is almost a command here; nothing where none was meant."""
+    """Return what is wrong with text in this line that is almost a command; empty where no command was meant."""
     first = FIRST.match(line)
     begin = first.end() if first is not None else 0
     for found in WORD.finditer(line):
@@ -108,7 +111,10 @@ def near_command(line: str) -> str:
 
 
 def is_like(word: str, *, begins: bool) -> bool:
-    """A slip, or another word for the same; within a line such a word may be anything, and one in the plural a path."""
+    """Return whether a word is a slip of a command, or a synonym of one. Synonyms count only at the beginning of a
+    line, since within a line they may mean anything. A plural counts only there too, since within a line it may be a
+    path.
+    """
     if begins and word in OTHER_WORDS:
         return True
     slip = word in FORMS or any(is_slip(word, verb) for verb in LONG)
@@ -116,7 +122,7 @@ def is_like(word: str, *, begins: bool) -> bool:
 
 
 def is_slip(word: str, verb: str) -> bool:
-    """One letter too many, too few, another, or two that changed places."""
+    """Return whether the word is the verb with one letter too many, too few or different, or with two swapped."""
     same = next(
         (n for n, (a, b) in enumerate(zip(word, verb, strict=False)) if a != b), min(len(word), len(verb))
     )
@@ -139,7 +145,7 @@ AROUND = "`*_:,;."  # what people write around a name
 
 @dataclass(frozen=True)
 class ReplySaid:
-    """A reply: what is to be done, to which gate if it names one, and the words that go with it. `plain`: without a command."""
+    """Reply: its action, the gate if the reply names one, and the words that go with it. `plain`: it has no command."""
 
     verb: str
     text: str
@@ -149,7 +155,7 @@ class ReplySaid:
 
 @dataclass(frozen=True)
 class Lines:
-    """A comment's lines: what its author wrote, as everybody sees it, and what they quoted."""
+    """Lines of a comment: those that its author wrote, as everybody sees them, and those that its author quoted."""
 
     own: tuple[SeenLine, ...]
     quoted: str
@@ -160,7 +166,7 @@ class Lines:
 
     @property
     def sure(self) -> list[str]:
-        """The lines that are certainly their author's own words, without code."""
+        """Lines that are certainly the author's own words, with inline code covered."""
         return [row.bare for row in self.own if not (row.code or row.unsure)]
 
     @property
@@ -169,7 +175,7 @@ class Lines:
 
 
 def may_answer(body: str) -> bool:
-    """Whether it is worth asking the forge about this comment: a cheap look, by which nothing is decided."""
+    """Return whether a comment may be a reply, so that the forge has to be asked. Nothing else depends on this."""
     if is_common_word(word_of(body)):
         return True
     if not HINT.search(body) and "<!--" not in body:  # what such a comment cuts in two is seen as one
@@ -183,7 +189,7 @@ def may_answer(body: str) -> bool:
 
 
 def parse_reply(body: str, gates: Sequence[str]) -> ReplySaid | None:
-    """What the comment says to one of `gates` (those of its thread), or None when it is only talk; what is neither is refused."""
+    """Return the reply in a comment, or None for mere talk. Refuse what is neither. `gates`: those of its thread."""
     lines = split(body)
     found = [(place, command) for place, row in enumerate(lines.own) if (command := command_of(row))]
     if len(found) > 1:
@@ -202,7 +208,7 @@ def parse_reply(body: str, gates: Sequence[str]) -> ReplySaid | None:
 
 
 def command_of(row: SeenLine) -> re.Match[str] | None:
-    """The command at its start. What might be code is looked at, too: its author is to hear that nobody can tell."""
+    """Return the command at the start of a line, also of one that may be code: its author has to hear of the doubt."""
     return None if row.code else COMMAND.match(row.text if row.unsure else row.bare)
 
 
@@ -214,15 +220,17 @@ def split(body: str) -> Lines:
 
 
 def check_seen(rows: Sequence[SeenLine], unsure: bool) -> None:
-    """Nobody's word is what might be code, another's, or not seen at all."""
+    """Refuse lines that may be code, somebody else's words, or invisible: they are nobody's answer."""
     if unsure or any(row.lost and row.text.strip() for row in rows):
         raise BadAnswer(UNSURE)
 
 
 def take_name(text: str, gates: Sequence[str]) -> tuple[str | None, str]:
-    """The gate that the first word names, and the rest. Where one gate waits a short word is rather an answer.
+    """Return the gate that the first word names, and the remaining text. Where one gate waits, a short word is rather
+    an answer.
 
-    A short one of several has to hold a digit: whoever asks can see to it that a gate's name begins with `thanks`.
+    An abbreviated name of one of several gates must have a digit: an asker can choose a gate's id that begins with
+    `thanks`.
     """
     word, rest = [*re.split(r"\s+", text, maxsplit=1), ""][:2]
     name = word.strip(AROUND).lower()
@@ -239,8 +247,9 @@ def take_name(text: str, gates: Sequence[str]) -> tuple[str | None, str]:
 
 
 def plain_reply(lines: Lines, gates: Sequence[str]) -> ReplySaid | None:
-    """Words without a command answer a gate only when they quote it where it is shown, or begin with its name and a colon:
-    elsewhere too, where the name can be no word.
+    """Return the answer in words without a command, or None. Such words answer a gate only where they quote it in its
+    thread, or begin with its name and a colon. In another thread, that name must have a digit, so that it can be no
+    word.
     """
     text, first = lines.text, lines.first
     named = BEGINS.match(text) if first is not None and not first.code else None
@@ -259,7 +268,7 @@ PLACE = re.compile(r"#{0,3}[0-9]{1,3}", re.ASCII)
 
 
 def word_of(body: str) -> str:
-    """The few words that a whole comment is, plainly seen; empty where it is more, or where nobody can tell."""
+    """Return the whole comment where it is a few plainly visible words; empty where it is more, or unclear."""
     words = body.strip("\r\n")
     if (
         not 0 < len(words) <= MOST_OF_A_WORD
@@ -272,7 +281,9 @@ def word_of(body: str) -> str:
 
 
 def is_common_word(word: str) -> bool:
-    """One that people type anywhere to agree, to refuse, or to choose by number; what options are called is their gate's."""
+    """Return whether people anywhere type this word to agree, to refuse, or to choose by number. Options' labels are
+    not meant: each gate has its own.
+    """
     return bool(word) and (common(word) in (*SAYS_YES, "no") or PLACE.fullmatch(word) is not None)
 
 
@@ -281,8 +292,9 @@ def common(word: str) -> str:
 
 
 def word_reply(body: str, gate: Gate) -> ReplySaid | None:
-    """What people type elsewhere to agree, or an option by itself, read as a reply to this gate. Without a verb where it is no
-    answer to that; None where it is talk. Whether it counts is for others to say.
+    """Return the reply that a customary word of agreement, or an option by itself, is to this gate. Return a reply with
+    an empty verb where the word does not answer this question, and None for mere talk. The caller decides whether the
+    reply counts.
     """
     word, questions = word_of(body), gate.opened.questions
     if not word:
@@ -298,7 +310,7 @@ def word_reply(body: str, gate: Gate) -> ReplySaid | None:
 
 
 def is_option_alone(word: str, question: Question) -> bool:
-    """Its whole label, or the number of one; a beginning is none."""
+    """Return whether the word is the whole label, or the number, of an option."""
     labels = [one_line(label).casefold() for label in question.labels]
     if one_line(word).casefold() not in labels and not PLACE.fullmatch(word):
         return False
@@ -310,13 +322,13 @@ def is_option_alone(word: str, question: Question) -> bool:
 
 
 def quoted_gate(lines: Lines, gates: Sequence[str]) -> str | None:
-    """The one gate of this thread that is quoted."""
+    """Return the only gate of this thread that the comment quotes; None where it quotes none or several."""
     found = {name for name in map(str.lower, NAMED.findall(lines.quoted)) if name in gates}
     return found.pop() if len(found) == 1 else None
 
 
 def read_reply(said: ReplySaid, gate: Gate) -> tuple[Given, str]:
-    """The reply as an answer to this gate, and the note beside it; whether it fits is checked when it is given."""
+    """Return the reply as an answer to this gate, and its note. Its values are checked when it is recorded."""
     if said.verb in ("approve", "reject"):
         return yes_or_no(said, gate.opened.questions), said.text
     questions = gate.opened.questions
@@ -332,7 +344,7 @@ def read_reply(said: ReplySaid, gate: Gate) -> tuple[Given, str]:
 
 
 def yes_or_no(said: ReplySaid, questions: Sequence[Question]) -> Given:
-    """What does not fit is refused here, in the words of replies."""
+    """Return the answer of `/approve` or `/reject`. Refuse here what does not fit: the error then speaks of replies."""
     given = Given(approve=said.verb == "approve")
     try:
         read_answer(questions, given)
@@ -348,7 +360,7 @@ def each_of(questions: Sequence[Question]) -> str:
 
 
 def several(text: str, questions: Sequence[Question]) -> Given:
-    """`key: value` lines; what they say of options is read as after `/answer`."""
+    """Return an answer of `key: value` lines. Their words about options are read as the words after `/answer`."""
     named: dict[str, object] = {**lines_of(questions, text)}
     for question in questions:
         words = named.get(question.key)
@@ -358,7 +370,7 @@ def several(text: str, questions: Sequence[Question]) -> Given:
 
 
 def choose(text: str, question: Question) -> tuple[Given, str]:
-    """A number or a label; what stands on further lines is a note."""
+    """Return the option that a number or a label chooses, and the text of further lines as a note."""
     first, _, note = text.partition("\n")
     words = first.strip()
     chosen = type_of(question).chosen(question, words)
@@ -371,8 +383,8 @@ INSTEAD = {"/approve": "/answer yes", "/approve with a note": ""}
 def examples(
     gate: Gate, named: str = "", gates: Collection[str] = (), taken: Collection[str] = ()
 ) -> list[str]:
-    """Only words of ours and the options' own labels, neutral and on one line. `gates`: all that the thread shows; `taken`: the
-    commands that the forge itself obeys.
+    """Return replies ready to copy, made only of our own words and the options' labels, neutral and on one line.
+    `gates`: all that the thread shows; `taken`: the commands that the forge itself obeys.
     """
     known = tuple(dict.fromkeys((gate.id, *gates)))
     said = [*ways(gate, known), "/stop why the agent should not go on"]
@@ -385,7 +397,7 @@ MOST_REPLIES = 50
 
 
 def option_replies(gate: Gate, named: str = "", gates: Collection[str] = ()) -> list[str]:
-    """The reply that chooses each option of the one question, in their order; none behind one that has none."""
+    """Return the reply for each option of an only question, in order, up to the first option that has none."""
     if len(gate.opened.questions) != 1:
         return []
     question, found = gate.opened.questions[0], []
@@ -399,7 +411,9 @@ def option_replies(gate: Gate, named: str = "", gates: Collection[str] = ()) -> 
 
 
 def sure(way: str, gate: Gate, named: str, gates: Collection[str]) -> str:
-    """The example, with the gate's name where it is needed or its first word could be another one's; empty if that is no help."""
+    """Return the example as a reply that is read as meant; empty if there is none. It has the gate's name where that is
+    needed, or where its first word could be a name.
+    """
     verb, _, words = way.partition(" ")
     for name in dict.fromkeys((named.strip(), gate.id)):
         line = " ".join(part for part in (verb, name, words) if part)
@@ -416,7 +430,7 @@ def said_by(line: str, gates: Collection[str]) -> ReplySaid | None:
 
 
 def means(way: str, gate: Gate, gates: Collection[str], labels: Collection[str]) -> bool:
-    """Whether this reply is an answer of these very options."""
+    """Return whether this reply, read back, answers the gate with exactly these options."""
     said = said_by(sure(way, gate, "", gates), gates)
     try:
         values, _ = read_answer(gate.opened.questions, read_reply(said, gate)[0]) if said else ({}, "")

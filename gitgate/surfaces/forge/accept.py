@@ -45,7 +45,7 @@ from .words import ReplyNote
 
 
 def is_taken(desk: Desk, gate: str, comment: Comment) -> bool:
-    """Whether the record has it: as an answer, or as what ended the gate."""
+    """Return whether the gate's record has this comment, as an answer or as the reason why the gate was stopped."""
     with contextlib.suppress(UnknownGate):
         found = find_gate(desk, gate).gate
         return answered_by(found, comment) or ended_by(found, comment)
@@ -57,13 +57,13 @@ def ended_by(gate: Gate, comment: Comment) -> bool:
 
 
 def answered_by(gate: Gate, comment: Comment) -> bool:
-    """Whether this comment is in the record: counted, as a vote, or late."""
+    """Return whether this comment is in the record as an answer: the one that counts, a vote, or a late one."""
     events = [entry.event for entry in gate.history]
     return any(isinstance(said, Answer) and is_from(said, comment) for said in events)
 
 
 def is_from(said: Answer, comment: Comment) -> bool:
-    """Each kind of comment is counted by itself, so the same number may be another one's elsewhere."""
+    """Return whether the answer comes from this comment. Each kind of comment has numbers of its own."""
     told = (said.evidence.get("comment"), said.evidence.get("commit", ""), said.evidence.get("review", 0))
     return told == (comment.number, comment.commit, comment.review)
 
@@ -73,10 +73,9 @@ NONE = "none"  # no gate of this thread
 
 @dataclass(frozen=True)
 class Accepted:
-    """What became of a comment: ignored, answered, stopped, again (it was taken before), refused, unclear, late or stale; or
-    untold, where its author was to hear something and nothing can ever be said there.
-
-    `stranger`: its author may not write to the repository.
+    """Outcome of a comment: ignored, answered, stopped, again (taken before), refused, unclear, late, stale; or untold,
+    where its author was to receive a note that can never be posted. `stranger`: its author may not write to the
+    repository.
     """
 
     outcome: str
@@ -86,13 +85,13 @@ class Accepted:
 
     @property
     def goes_on(self) -> bool:
-        """Whether its gate may have an answer that an agent is to be started for."""
+        """Flag: the gate may now have an answer for which an agent is to be started."""
         return self.outcome in ("answered", "again")
 
 
 @dataclass(frozen=True)
 class CommentCase:
-    """One comment before us, on its thread."""
+    """Comment that is being judged, with its thread."""
 
     desk: Desk
     forge: Forge
@@ -101,7 +100,7 @@ class CommentCase:
 
     @property
     def waiting(self) -> list[str]:
-        """The gates that a reply without a name may mean."""
+        """Gates that a reply without a name may mean: they were shown before it, and wait."""
         return [gate for gate in self.asked_before if is_waiting(self.desk, gate)]
 
     @property
@@ -110,8 +109,8 @@ class CommentCase:
 
 
 def shown_before(board: Board, comment: Comment) -> list[str]:
-    """The gates that the comment may speak of: those that stood on its thread already. It is read by their names, whenever
-    it is read: what is shown later changes nothing of what was said.
+    """Return the gates that the comment may be about: those that its thread already showed. Names are read against
+    these alone, so that a later gate changes nothing.
     """
     return [gate for gate, (ours, _) in board.marks.items() if ours.place < comment.place]
 
@@ -125,7 +124,7 @@ def accept_comment(
     kind: str = "",
     thread: Thread | None = None,
 ) -> Accepted:
-    """One comment, to its end. The gates of this clone are as the remote has them."""
+    """Process one comment completely. This clone's gates have to be as the remote has them."""
     thread = thread if board is None else board.thread
     comment = forge.fetch_comment(number, kind=kind, thread=thread)
     if comment is None or nobodys(comment):
@@ -136,7 +135,7 @@ def accept_comment(
 
 
 def weigh(case: CommentCase) -> Accepted:
-    """Whether it is meant for us, and whose it is, before anything that it says."""
+    """Decide what becomes of a comment: whether it is a reply and whose it is comes before what it says."""
     try:
         said = parse_reply(case.comment.body, case.asked_before)
     except BadAnswer as confusing:
@@ -149,7 +148,7 @@ def weigh(case: CommentCase) -> Accepted:
 
 
 def take_word(case: CommentCase) -> Accepted:
-    """What people type elsewhere: an answer where the protected branch says so; else those who may write are told what is one."""
+    """Take a plain word as an answer where the protected branch allows it; else send writers the right commands."""
     for known in case.asked_before:
         if is_taken(case.desk, known, case.comment):
             return catch_up(case, known)
@@ -171,13 +170,13 @@ def take_word(case: CommentCase) -> Accepted:
 
 
 def alone(desk: Desk, waiting: Sequence[str]) -> Gate | None:
-    """The one gate that waits, of which a word without a name may speak."""
+    """Return the only waiting gate, which a word without a name may answer; None where none or several wait."""
     return find_gate(desk, waiting[0]).gate if len(waiting) == 1 else None
 
 
 def plain_word(desk: Desk, board: Board, comment: Comment, gate: Gate) -> ReplySaid | None:
-    """The answer that such a word is. Whoever was told that it is none for this gate has to write a command: the policy may
-    have said otherwise then.
+    """Return the answer that a plain word gives, or None. Once a note said that it is no answer to this gate, its
+    author has to write a command: the policy may have said otherwise then.
     """
     if not telling.takes_plain(desk) or telling.was_worded(comment, gate.id, board.own):
         return None
@@ -186,7 +185,7 @@ def plain_word(desk: Desk, board: Board, comment: Comment, gate: Gate) -> ReplyS
 
 
 def confused(case: CommentCase, said: BadAnswer) -> Accepted:
-    """Its author is told; of what may be mere talk nobody hears but those who may answer."""
+    """Send a note to the author of an unclear comment; where it may be mere talk, only to one who may answer."""
     near = said if isinstance(said, Near) else None
     waiting = case.waiting
     meant = near.meant(waiting) if near is not None else waiting
@@ -208,14 +207,14 @@ def confused(case: CommentCase, said: BadAnswer) -> Accepted:
 
 
 def is_meant(desk: Desk, said: ReplySaid, asked: Sequence[str]) -> bool:
-    """Whether it is a reply to a gate. Many a number looks like a name: without a command it has to be a gate's."""
+    """Return whether a reply is for a gate. Many numbers look like a name, so without a command a gate must have it."""
     if said.plain and said.gate is not None and said.gate not in asked:
         return has_gate(desk, said.gate)
     return bool(asked or said.gate)
 
 
 def see(case: CommentCase, said: ReplySaid | None) -> Accepted | None:
-    """Seen at once; and refused where its author's word does not count, whatever it is: that costs one word, once."""
+    """Mark the comment as seen. Refuse it with one note if its author may not write; return None if they may."""
     eye(case)
     if case.forge.may_write(case.comment.author.login):
         return None
@@ -232,7 +231,7 @@ def eye(case: CommentCase) -> None:
 
 
 def spoken_of(case: CommentCase, said: ReplySaid | None) -> list[str]:
-    """The gates of this thread that a reply may be about, so that who is told of one of them was told."""
+    """Return the gates of this thread that a reply may be about. A note to its author on one of them is enough."""
     if said is not None and said.gate is not None:
         return [said.gate if said.gate in case.board.marks else NONE]
     return case.waiting or case.asked_before[-1:] or [NONE]
@@ -246,7 +245,7 @@ def unclear(case: CommentCase, why: str, meant: Sequence[str]) -> Accepted:
 
 
 def take(case: CommentCase, said: ReplySaid) -> Accepted:
-    """The reply of somebody who may write."""
+    """Act on the reply of somebody who may write."""
     chosen = choose(case, said)
     if isinstance(chosen, Accepted):
         return chosen
@@ -262,7 +261,7 @@ def take(case: CommentCase, said: ReplySaid) -> Accepted:
 
 
 def choose(case: CommentCase, said: ReplySaid) -> str | Accepted:
-    """The gate that is meant. What was refused once is no answer later, when other gates wait."""
+    """Return the gate that is meant, or the outcome. A comment that was refused once is no answer later."""
     for gate in [said.gate] if said.gate is not None else case.asked_before:
         if is_taken(case.desk, gate, case.comment):
             return catch_up(case, gate)
@@ -280,7 +279,7 @@ def choose(case: CommentCase, said: ReplySaid) -> str | Accepted:
 
 
 def catch_up(case: CommentCase, gate: str) -> Accepted:
-    """The same comment once more: whoever took it may have got no further."""
+    """Update the gate's comment for a reply that is already recorded: the process that took it may have ended early."""
     found = find_gate(case.desk, gate)
     if not found.archived and gate in case.board.marks:
         bring_up_to_date(case.desk, case.forge, found.gate, case.board)
@@ -288,7 +287,7 @@ def catch_up(case: CommentCase, gate: str) -> Accepted:
 
 
 def give(case: CommentCase, said: ReplySaid, gate: Gate) -> Accepted:
-    """Say it to the gate; whatever is wrong with it is told to its author."""
+    """Record the reply at the gate. Post a note to its author on whatever is wrong with it."""
     comment = case.comment
     home = board_of_gate(case, gate)
     try:
@@ -320,7 +319,7 @@ def give(case: CommentCase, said: ReplySaid, gate: Gate) -> Accepted:
 
 
 def board_of_gate(case: CommentCase, gate: Gate) -> Board | None:
-    """Where the gate is shown: a reply that names it may stand in another thread."""
+    """Return the board of the thread that shows the gate: a reply that names the gate may be on another thread."""
     if gate.id in case.board.marks:
         return case.board
     thread = thread_of(case.desk, case.forge, gate)
@@ -330,7 +329,7 @@ def board_of_gate(case: CommentCase, gate: Gate) -> Board | None:
 
 
 def point_home(case: CommentCase, gate: str, home: Board | None) -> None:
-    """A word where it was written: what comes of it is shown elsewhere."""
+    """Post a note on the reply's own thread that says where the gate is shown."""
     with contextlib.suppress(ForgeFailed):
         if home is not None and gate not in home.marks:
             home = load_board(case.forge, home.thread)  # it was posted just now
@@ -340,7 +339,7 @@ def point_home(case: CommentCase, gate: str, home: Board | None) -> None:
 
 
 def lost(case: CommentCase, gate: Gate, late: Conflict) -> Accepted:
-    """Somebody was first, unless it was this very comment, delivered twice."""
+    """Return the outcome of a reply that came second, or that is the same comment, delivered twice."""
     now = find_gate(case.desk, gate.id).gate
     if now.answer is not None and is_from(now.answer.answer, case.comment):
         return Accepted("again", f"gate {gate.id} has this answer already", gate.id)
@@ -377,7 +376,7 @@ def stop_by_reply(case: CommentCase, said: ReplySaid, gate: Gate) -> tuple[Gate,
 
 
 def seen(comment: Comment, gate: Gate, home: Board | None) -> str:
-    """The commit that the author had before them: what our comment showed then; else what was asked at first."""
+    """Return the commit that the author had read: the one that our comment showed then, else that of the question."""
     shown = home.marks.get(gate.id) if home is not None else None
     if shown is not None and shown[0].updated <= comment.place[0]:
         return shown[1].seen
@@ -391,7 +390,7 @@ def how_it_ended(desk: Desk, gate: str) -> str:
 
 
 def tell_thread(case: CommentCase, outcome: str, note: ReplyNote, gate: str = "") -> Accepted:
-    """Say it on the thread, unless it was said before; and mark the comment, so that its author sees it is not overlooked."""
+    """Post a note on the thread unless it is there, and react to the comment, so that its author notices."""
     plain = note.text.partition(": ")[2].split("\n", 1)[0]
     if case.board.says(note.mark):
         return Accepted(outcome, f"{plain} (told before)", gate)
@@ -411,7 +410,7 @@ CLOCKS = 300  # seconds by which those of a forge and of whoever hears it may di
 
 
 def doubt(desk: Desk, forge: Forge, gate: Gate, vouched: str = "") -> str:
-    """Why the answer of this gate is not acted on by itself; empty when it may be."""
+    """Return why the answer of this gate is not acted on by itself; empty where it may be."""
     if gate.answer is None:
         return "" if gate.tells_of_expiry else f"nobody has answered gate {gate.id}"
     if gate.defaulted:
@@ -424,7 +423,7 @@ def doubt(desk: Desk, forge: Forge, gate: Gate, vouched: str = "") -> str:
 
 
 def deciding(gate: Gate) -> list[Counted]:
-    """The answer that counts, and every other that it took."""
+    """Return the answer that counts, and every other vote that agrees with it."""
     if gate.answer is None:
         return []
     others = [vote for vote in gate.votes if vote.answer.values == gate.answer.answer.values]
@@ -452,7 +451,7 @@ def is_signed(desk: Desk, commit: str) -> bool:
 
 
 def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
-    """What speaks against the comment that an answer names as where it comes from."""
+    """Return what contradicts the comment that an answer names as its source; empty where nothing does."""
     number = said.evidence.get("comment")
     kind = DIFF if said.evidence.get("review") else COMMIT if said.evidence.get("commit") else ""
     named = isinstance(number, int) and number > 0
@@ -480,8 +479,9 @@ def against_comment(desk: Desk, forge: Forge, gate: Gate, said: Answer) -> str:
 
 
 def misquoted(forge: Forge, said: Answer, comment: Comment) -> str:
-    """What the record says otherwise of the comment than the forge, or leaves out: the policy goes by it. Nothing goes by its
-    address, which is another one once the repository was renamed.
+    """Return the first field of the comment that the record omits or states differently from the forge; empty where all
+    agree. The policy relies on these fields. The address is not compared, since it changes when the repository is
+    renamed.
     """
     told = {"commit": "", "review": "", **evidence_of(forge, comment)}
     del told["url"]
@@ -489,12 +489,12 @@ def misquoted(forge: Forge, said: Answer, comment: Comment) -> str:
 
 
 def folded(word: object) -> str:
-    """Capitals make no other login."""
+    """Return the word without regard to case, since logins that differ in capitals alone are equal."""
     return str(word).casefold()
 
 
 def against_words(desk: Desk, forge: Forge, gate: Gate, said: Answer, comment: Comment) -> str:
-    """Whether the comment, read again as it was when it was taken, is this answer to this gate."""
+    """Return why the comment, read again as it was when taken, is not this answer to this gate; empty where it is."""
     board = load_board(forge, comment.thread)
     if board.says(telling.about(comment)):
         return "the comment was refused, and its author told so"
@@ -515,9 +515,8 @@ def against_words(desk: Desk, forge: Forge, gate: Gate, said: Answer, comment: C
 
 
 def against_place(desk: Desk, board: Board, gate: Gate, comment: Comment) -> str:
-    """A comment that names no gate is an answer to what was asked on its thread before it, and to that alone.
-
-    Where the thread is does not matter: a question of ours stands there or does not, whatever became of the pull request.
+    """Return why a comment that names no gate is not about this one; empty where it is. It answers only what its thread
+    asked before it. The state of the pull request does not matter.
     """
     if gate.id not in board.marks:
         return "the question does not stand where the comment does"
@@ -537,7 +536,7 @@ def used_elsewhere(desk: Desk, board: Board, gate: str, comment: Comment) -> boo
 
 
 def against_dispatch(forge: Forge, asked: Dispatched) -> str:
-    """Whether the one who asked for it is a person whose word counts."""
+    """Return why the word of whoever dispatched does not count; empty where it does."""
     if asked.repository and not forge.is_ours(asked.repository):
         return "it is another repository's event"
     if asked.bot or not asked.login:
@@ -548,9 +547,9 @@ def against_dispatch(forge: Forge, asked: Dispatched) -> str:
 
 
 def vouched_by(desk: Desk, forge: Forge, asked: Dispatched) -> str:
-    """The commit of the answer that whoever dispatched vouches for; empty where their word for it does not count.
-
-    Where the policy wants another's answer than that of whose agent asked, theirs does not: any name may stand in an unsigned one.
+    """Return the commit of the answer that whoever dispatched vouches for; empty where their word does not count. It
+    does not where the policy forbids the requester to answer and they are the requester: an unsigned answer bears any
+    name.
     """
     if not asked.gate or against_dispatch(forge, asked):
         return ""
@@ -565,16 +564,15 @@ def vouched_by(desk: Desk, forge: Forge, asked: Dispatched) -> str:
 
 @dataclass(frozen=True)
 class Sent:
-    """Whether CI was asked to act on an answer: where to watch it, or why not and what else picks it up."""
+    """Result of asking CI to act on an answer: where to watch it, or why it was not asked and what else acts on it."""
 
     url: str = ""
     why: str = ""
 
 
 def dispatch(desk: Desk, forge: Forge, gate: Gate | None) -> str:
-    """Ask CI to act on this answer, or with no gate on whatever is to be done. The commit says which answer is meant.
-
-    A job sees what is shared, so the answer is shared first.
+    """Ask CI to act on this answer, or without a gate on all that is due. Return where to watch it. The commit says
+    which answer is meant. A job sees only what is shared, so the answer is shared first.
     """
     if gate is None:
         return forge.dispatch("", "")
@@ -589,12 +587,12 @@ def commit_meant(gate: Gate) -> str:
 
 
 def may_go_on(desk: Desk, gate: Gate) -> bool:
-    """Whether its agent may be started: nobody acts on its answer, or jobs began to and are gone."""
+    """Return whether the gate's agent may be started: nobody acts on its answer, or the jobs that began to are gone."""
     return gate.actionable or (gate.state == "resuming" and is_abandoned(desk, gate))
 
 
 def is_retried(gate: Gate, vouched: str) -> bool:
-    """Whether a person asks for another attempt, of exactly this answer."""
+    """Return whether a person asks for another attempt at exactly this answer."""
     return gate.state == "failed" and bool(vouched) and vouched == commit_meant(gate)
 
 
@@ -610,7 +608,7 @@ def refuse_idle(gate: Gate) -> None:
 
 
 def shared(desk: Desk, gate: Gate) -> Gate:
-    """The gate as the server has it. Whoever dispatches vouches for the answer that they see, not for one that came first."""
+    """Share the gate, and return the server's record. Refuse if another answer came first: nobody vouches for it."""
     done = publish(desk, gate, push=True)
     if not done.pushed:
         raise Failure(
@@ -626,7 +624,7 @@ def shared(desk: Desk, gate: Gate) -> Gate:
 
 
 def after_answer(desk: Desk, gate: Gate) -> Sent | None:
-    """What a person who just answered hears of it; None where the remote is no forge, or nobody is to be resumed."""
+    """Ask CI to act on a new answer. Return None where the remote is no forge, or nobody is to be resumed."""
     place = find_place(desk)
     if place is None or not KINDS[place.kind].jobs or not gate.actionable or gate.opened.delivery != "resume":
         return None
@@ -642,7 +640,9 @@ def after_answer(desk: Desk, gate: Gate) -> Sent | None:
 
 
 def picked_up(desk: Desk, gate: Gate) -> str:
-    """What finds the answer all the same, and when; else who may start it. Jobs take no unsigned commit for a person's word."""
+    """Return what acts on the answer without a job started now, and when; else who may start one. No job takes an
+    unsigned commit for a person's word.
+    """
     dispatch = f"git gate github dispatch {gate.id[:6]}"
     if all(is_signed(desk, one.signed_commit) for one in deciding(gate)):
         return f"it is signed, so the next sweep of {ANSWERS} resumes it, by default within half an hour; sooner: {dispatch}"

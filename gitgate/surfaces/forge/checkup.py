@@ -59,13 +59,13 @@ def runs_agent(job: Mapping[str, Any]) -> bool:
 
 
 def given_to(job: Mapping[str, Any], what: str = "with") -> Mapping[str, Any]:
-    """Nothing where it is empty, or no mapping."""
+    """Return a mapping of the job, such as its inputs; empty where there is none, or something else."""
     said = job.get(what)
     return said if isinstance(said, dict) else {}
 
 
 def examine_agent(desk: Desk, name: str, job: Mapping[str, Any]) -> Iterator[Finding]:
-    """One job's."""
+    """Yield the findings on the agent of one job."""
     given = given_to(job)
     words = command_words(given.get("command"))
     about = f"agent of the job {name}"
@@ -124,7 +124,9 @@ PINS = re.compile(r"/\.github/workflows/(?:agent|answer|sweep)\.yml@([0-9a-f]{40
 
 
 def examine_github(desk: Desk, *, online: bool = False) -> list[Finding]:
-    """Nothing where neither the remote nor a file here says that this is for GitHub."""
+    """Return the findings on workflows, agents, token and settings for GitHub or GitLab. There are none where neither
+    the remote nor a file here names one of these. `online`: the forge itself is asked, too.
+    """
     found: list[Finding] = []
     for look in (workflows, agents, keys, places, on_gitlab, *((answers,) if online else ())):
         try:
@@ -145,7 +147,7 @@ def file_of(desk: Desk, name: str) -> str:
 
 
 def workflows(desk: Desk) -> Iterator[Finding]:
-    """Each file that `init --github` writes."""
+    """Yield a finding for each file that `init --github` writes."""
     for name in github.NAMES:
         text = file_of(desk, name)
         if not text:
@@ -227,7 +229,7 @@ def against_job(job: str, inside: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def stale_pin(desk: Desk, text: str) -> str:
-    """Whether the file calls another commit than the one that this git gate came from; unknown is no reproach."""
+    """Return how the file differs from what this git gate writes; empty where it does not, or where that is unknown."""
     try:
         source = github.source_of(desk)
     except GateError:
@@ -243,7 +245,7 @@ def stale_pin(desk: Desk, text: str) -> str:
 
 
 def check_workflow(desk: Desk, name: str, text: str) -> Finding:
-    """Whether GitHub runs a file that is good here."""
+    """Return the finding on whether GitHub runs a good workflow file: its commit, and the default branch."""
     stale, there = stale_pin(desk, text), on_default_branch(desk, name, text)
     if stale:
         return Finding(f"workflow {name}", MISSING, stale, INIT)
@@ -259,7 +261,9 @@ def check_workflow(desk: Desk, name: str, text: str) -> Finding:
 
 
 def on_default_branch(desk: Desk, name: str, text: str) -> bool | None:
-    """As it was last fetched or pushed; None where nothing of that branch is here. Which it is, is looked up as for the policy."""
+    """Return whether the default branch has this file, as last fetched or pushed; None where nothing of that branch is
+    here. The branch is looked up as for the policy.
+    """
     remote = remote_of(desk)
     refs = [f"refs/remotes/{remote}/HEAD", *protected_refs(desk)]
     tip = None if remote is None else protected_tip(desk.refs, desk.records.objects, refs)
@@ -270,7 +274,7 @@ def on_default_branch(desk: Desk, name: str, text: str) -> bool | None:
 
 
 def agents(desk: Desk) -> Iterator[Finding]:
-    """Whether those that jobs start can ask and work there; a file that cannot be read was told of."""
+    """Yield findings on whether the agents that jobs start can ask and work there."""
     for name in github.NAMES:
         text = file_of(desk, name)
         if github.OURS not in text:
@@ -281,7 +285,7 @@ def agents(desk: Desk) -> Iterator[Finding]:
 
 
 def keys(desk: Desk) -> Iterator[Finding]:
-    """Who speaks to GitHub from here; the token itself is shown nowhere."""
+    """Yield the finding on the token for GitHub here. The token itself is never shown."""
     place = here(desk)
     if place is None:
         return
@@ -294,7 +298,7 @@ def keys(desk: Desk) -> Iterator[Finding]:
 
 
 def places(desk: Desk) -> Iterator[Finding]:
-    """Where a gate without a pull request is shown, and what the jobs need that cannot be seen from here."""
+    """Yield findings on where a gate without a pull request is shown, and on whether jobs encrypt saved sessions."""
     if here(desk) is None:
         return
     issue, commit = desk.settings.number("forgeIssue"), desk.settings.flag("forgeCommit")
@@ -318,7 +322,7 @@ def places(desk: Desk) -> Iterator[Finding]:
 
 
 def on_gitlab(desk: Desk) -> Iterator[Finding]:
-    """Who speaks to GitLab from here, and where gates are shown there."""
+    """Yield findings on the token and the jobs for GitLab, and on where gates are shown there."""
     place = find_place(desk)
     if place is None or place.kind != "gitlab":
         return
@@ -335,7 +339,7 @@ def on_gitlab(desk: Desk) -> Iterator[Finding]:
 
 
 def pipelines(desk: Desk) -> Finding:
-    """Whether jobs keep the questions there, and are of the commit that this git gate came from."""
+    """Return the finding on whether GitLab's jobs take replies, and are of the commit that this git gate came from."""
     top = desk.repo.top
     text = text_of(top / gitlab.OURS_IN) if top is not None else ""
     if gitlab.WRITTEN not in text:
@@ -361,7 +365,7 @@ def pipelines(desk: Desk) -> Finding:
 
 
 def gitlab_answers(place: ForgePlace, token: str) -> Iterator[Finding]:
-    """Whether its token may do what is needed, and whether a merge waits."""
+    """Yield GitLab's own answers: whether the token may do what is needed, and whether a merge waits for questions."""
     if not token:
         yield Finding("gitlab", WRONG, "it cannot be asked without a token", way_to_token(place))
         return
@@ -452,7 +456,7 @@ def runs(_desk: Desk, forge: GitHub) -> Iterator[Finding]:
 
 
 def secrets(desk: Desk, forge: GitHub) -> Iterator[Finding]:
-    """Their names alone can be asked, and not by everybody."""
+    """Yield a finding for each secret that the workflows use. Only names can be asked for, and not with every token."""
     known = forge.fetch_secret_names()
     if known is None:
         words = "only an administrator's token sees the names of secrets"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def talked(held: Conversation | None, most: int) -> list[str]:
-    """How long it was talked about and what is to be remembered of that. A transcript never stands here."""
+    """Return how long a conversation lasted, and what of it is to be remembered. The transcript is never shown."""
     if held is None:
         return []
     said = [words for words in (held.summary, held.reason, held.message) if words]
@@ -41,7 +41,7 @@ def talked(held: Conversation | None, most: int) -> list[str]:
 
 
 def join_words(gate: Gate) -> str:
-    """A conversation is held in a clone; a typed answer is one too."""
+    """Return how to join the agent's session, in a clone; empty for other questions. A typed answer counts, too."""
     asked = [question for question in gate.opened.questions if question.type == "session"]
     if not asked:
         return ""
@@ -78,7 +78,7 @@ HEADS = {
 
 @dataclass(frozen=True)
 class CommentMark:
-    """What a comment of ours is about: the gate, and the commit of its record that is shown."""
+    """Mark of a comment of ours: the gate that it shows, and the commit of the gate's record that it shows."""
 
     gate: str
     seen: str
@@ -86,9 +86,10 @@ class CommentMark:
 
 @dataclass(frozen=True)
 class View:
-    """What is known when the comment is written. `alone`: no other gate waits in the thread; `unheard`: no event tells of it;
-    `gates`: all that the thread shows; `whose`: whose reply counts; `called`: the logins that are mentioned;
-    `unasked`: those of them of whom no review could be asked; `jobs`: the repository has the workflow that starts agents again; `plain`: words without a command count, too.
+    """Facts for a gate's comment. `alone`: no other gate waits in the thread; `unheard`: no event reports a reply
+    there; `gates`: all that the thread shows; `whose`: whose reply counts; `called`: the logins that are mentioned;
+    `unasked`: those of them who could not be asked for a review; `jobs`: the repository has the workflow that starts
+    agents again; `plain`: words without a command count, too.
     """
 
     gate: Gate
@@ -112,13 +113,13 @@ def read_mark(body: str) -> CommentMark | None:
 
 
 def seen_commit(gate: Gate) -> str:
-    """The latest commit that changed what a person has to know: votes and remarks do not."""
+    """Return the latest commit that changed what a reader has to know. Votes and remarks do not."""
     awaiting = [entry for entry in gate.history if entry.name in ("opened", "edited")]
     return awaiting[-1].commit if awaiting else gate.tip
 
 
 def render(view: View) -> str:
-    """The whole comment, within what a forge takes."""
+    """Return the whole comment, shortened to what a forge accepts."""
     text = ""
     for most in LIMITS:
         text = compose(view, most)
@@ -159,7 +160,7 @@ def heading(gate: Gate) -> str:
 
 
 def is_repeated(gate: Gate) -> bool:
-    """Whether the question below begins as the title does: it is said once."""
+    """Return whether the first question begins as the title does, so that the heading leaves the title out."""
     said, title = (
         MARKUP.sub("", one_line(text)) for text in (gate.opened.questions[0].prompt, gate.opened.title)
     )
@@ -167,12 +168,12 @@ def is_repeated(gate: Gate) -> bool:
 
 
 def called_words(view: View) -> str:
-    """Those whom it is for, by a mention, which tells them."""
+    """Return a line that mentions the people whom the gate is for, since a mention notifies them."""
     return f"For {', '.join(f'@{login}' for login in view.called)}" if view.called else ""
 
 
 def called_in(body: str) -> list[str]:
-    """The logins that our comment mentions: in a paragraph of its own, where nobody else's words stand."""
+    """Return the logins that our comment mentions. Their paragraph has nobody else's words."""
     return logins_in(body, 2, "For @")
 
 
@@ -182,7 +183,7 @@ def unasked_words(view: View) -> str:
 
 
 def unasked_in(body: str) -> list[str]:
-    """Those of whom it says so, if it mentions anybody."""
+    """Return the logins that our comment says could not be asked for a review; empty where it mentions nobody."""
     return logins_in(body, 3, UNASKED) if called_in(body) else []
 
 
@@ -223,14 +224,14 @@ def terms_words(view: View) -> str:
 
 
 def job_link(view: View) -> str:
-    """The run in which it was asked, by its number: an agent that writes another one's leads nowhere else."""
+    """Return a link to the job in which it was asked, by the run's number: it can lead nowhere but to a run here."""
     run = view.gate.opened.config.get("job_run")
     known = isinstance(run, int) and not isinstance(run, bool) and 0 < run < 10**15
     return f"[a job]({view.site}{view.customs.runs}{run})" if known and view.site else ""
 
 
 def account(view: View, login: str) -> str:
-    """An account of the forge, linked. In a code span it notifies nobody."""
+    """Return an account of the forge as a link. Its name is in a code span, which notifies nobody."""
     name = span(f"@{login}", 60)
     nested = "/".join(view.site.split("/", 3)[:3])  # its groups are a part of the address
     server = nested if view.customs.nested else view.site.rsplit("/", 2)[0]
@@ -238,7 +239,7 @@ def account(view: View, login: str) -> str:
 
 
 def outcome_block(view: View, most: int) -> list[str]:
-    """What was answered, by whom, and what came of it."""
+    """Return the answer, its votes, how the gate ended, and what came of it."""
     gate = view.gate
     said = [answer_words(view, gate.answer.answer, most)] if gate.answer is not None else []
     said += votes(view)
@@ -262,12 +263,12 @@ def outcome_block(view: View, most: int) -> list[str]:
 
 
 def said_words(site: str, text: str, most: int) -> str:
-    """What somebody said, as a quote."""
+    """Return somebody's words as a quote."""
     return quoted(prose(text, most, site) or "(nothing)")
 
 
 def votes(view: View) -> list[str]:
-    """Where several have to agree: who said what, each with where."""
+    """Return who answered what, and where, for a gate that needs several answers; else nothing."""
     gate = view.gate
     if gate.opened.quorum < 2 and gate.opened.refusals < 2:
         return []
@@ -284,13 +285,13 @@ def vote_words(view: View, answer: Answer) -> str:
 
 
 def where_said(view: View, answer: Answer) -> str:
-    """A link to the reply, if it leads into this repository; else through what it was said."""
+    """Return a link to the reply if it leads into this repository; else the surface through which the answer came."""
     place = answer.evidence.get("url")
     return f" ([the reply]({place}))" if is_ours(view.site, place) else f" by {span(answer.via, 20)}"
 
 
 def retry_words(view: View) -> str:
-    """How it is tried again, and ended. Who runs the workflow vouches for the answer whose commit they give."""
+    """Return how to try again, and how to end the gate. Who runs the workflow vouches for the answer it names."""
     gate, answer = view.gate.id, view.gate.answer
     ways = [
         f"to try again, in a clone: `git gate resume {gate}`",
@@ -307,7 +308,7 @@ def retry_words(view: View) -> str:
 
 
 def loose_ends(view: View, came: Outcome, most: int) -> list[str]:
-    """What a person has to look at, or can do, after the agent ended."""
+    """Return what a person has to look at, or can do, after the agent ended."""
     said = [retry_words(view)] if view.gate.state == "failed" else []
     if came.meant:
         said.append(f"Its commits are not on {span(came.meant, 100)}.")
@@ -326,7 +327,7 @@ def told_last(site: str, came: Outcome, most: int) -> list[str]:
 
 
 def outcome_note(view: View) -> ReplyNote | None:
-    """What came of it, in short, where people are told of it: nobody is of an edited comment."""
+    """Return a short note on what came of the answer, or None. Nobody is notified of an edited comment."""
     gate, came = view.gate, view.gate.outcome
     entry = next((one for one in reversed(gate.history) if one.event is came), None)
     if came is None or entry is None or gate.state not in ("resumed", "failed"):
@@ -342,7 +343,7 @@ def outcome_note(view: View) -> ReplyNote | None:
 
 
 def asked_words(gate: Gate) -> str:
-    """What had been asked, and what was said to it, in a line each."""
+    """Return the question and its answer, each in a line."""
     asked = f"It had asked: {phrase(gate.opened.title, 100)}"
     if gate.answer is None:
         return asked
@@ -385,7 +386,7 @@ def answer_words(view: View, answer: Answer, most: int) -> str:
 
 
 def is_ours(site: str, place: object) -> bool:
-    """Whether an address that a record holds leads into this repository, and can be nothing else in a link."""
+    """Return whether an address in a record leads into this repository, and can be nothing else within a link."""
     if not isinstance(place, str) or not site:
         return False
     rest = place.removeprefix(f"{site}/")
@@ -393,14 +394,14 @@ def is_ours(site: str, place: object) -> bool:
 
 
 def commit_link(view: View, oid: str) -> str:
-    """A record that is read has nothing else; what is no commit's id is no link here, whoever wrote it."""
+    """Return a link to a commit; a code span for what is no commit's id, which no record that was read has."""
     if not re.fullmatch(OID, oid):
         return span(oid, 40)
     return f"[`{oid[:10]}`]({view.site}{view.customs.pages}/commit/{oid})" if view.site else f"`{oid[:10]}`"
 
 
 def question_block(view: View, question: Question, most: int) -> str:
-    """The question as it was written; each option with the reply that chooses it."""
+    """Return the question as it was written, and each option with the reply that chooses it."""
     several = len(view.gate.opened.questions) > 1
     lead = f"**{span(question.key, 40)}** ({question.type})\n\n" if several else ""
     lines = [lead + prose(question.prompt, most, view.site)]
@@ -422,7 +423,7 @@ def question_block(view: View, question: Question, most: int) -> str:
 
 
 def plain_words(view: View) -> str:
-    """What else answers, where the policy lets it."""
+    """Return which words without a command answer, where the policy allows them; else nothing."""
     questions = view.gate.opened.questions
     if not (view.plain and view.alone) or len(questions) > 1:
         return ""
@@ -432,7 +433,7 @@ def plain_words(view: View) -> str:
 
 
 def own_replies(view: View) -> list[str]:
-    """One for each option, while a reply counts."""
+    """Return a reply for each option while replies count; else nothing."""
     if view.gate.state != "awaiting" or (view.whose or in_words(view.gate, (), {})).closed:
         return []
     return option_replies(view.gate, "" if view.alone else view.gate.id, view.gates)
@@ -442,7 +443,7 @@ SHORT = 600
 
 
 def context_block(view: View, most: int) -> str:
-    """Folded where it is long, or nobody is to decide any more."""
+    """Return the context, folded where it is long, or where the gate no longer waits."""
     text = view.gate.opened.context
     if not text.strip():
         return ""
@@ -455,7 +456,7 @@ def details(title: str, body: str, *, opened: bool = False) -> str:
 
 
 def work_block(view: View, most: int) -> str:
-    """What the agent did so far. The title holds numbers of ours alone."""
+    """Return the agent's work so far. Its title consists of our own numbers alone."""
     done = view.gate.opened.work
     if not done.changed:
         return ""
@@ -510,7 +511,7 @@ DECIDED = frozenset(("success", "failure"))
 
 
 def page_of(views: Sequence[View], state: str, words: str, url: str, head: str) -> CheckPage:
-    """What a head is judged, by its status, and the questions of those gates that wait."""
+    """Return the check page of a head: the conclusion from its status, and the questions of the gates that wait."""
     if not views:
         return CheckPage(state if state in DECIDED else "", one_line(words, MOST_TITLE), span(words, 300), "")
     shown = views[:MOST_SHOWN]
@@ -528,7 +529,7 @@ def page_of(views: Sequence[View], state: str, words: str, url: str, head: str) 
 
 
 def fitted(views: Sequence[View], part: Callable[[View, int], str], most: int) -> str:
-    """A part of each, as much as there is room for."""
+    """Return one part of each view, shortened until all of them fit."""
     text = ""
     for limit in LIMITS:
         text = "\n\n".join(said for view in views if (said := part(view, limit)))
@@ -544,7 +545,7 @@ def question_part(view: View, most: int) -> str:
 
 
 def notes(view: View, head: str) -> Iterator[CheckNote]:
-    """On the lines that the work changes, as they stand in the head: only where it is what the work was begun on."""
+    """Yield notes at the lines that the work changes, as numbered in the head, if the work began at that head."""
     gate = view.gate
     if gate.opened.work.base != head:
         return
@@ -554,8 +555,9 @@ def notes(view: View, head: str) -> Iterator[CheckNote]:
 
 
 def touched(diff: str) -> Iterator[tuple[str, int, int]]:
-    """The lines that a diff changes, by their numbers before it: those that go, or the one behind which others are put. What a
-    line says is never taken for the diff's own words: each part says how many lines it has. New files have none.
+    """Yield the ranges of lines that a diff changes, numbered as before it: those removed, or the one after which
+    others are added. Each hunk says how many lines it has, so that no line's content is taken for a header. New files
+    have none.
     """
     path, old, left, came = "", 0, 0, 0
     first = last = 0
@@ -584,6 +586,6 @@ def touched(diff: str) -> Iterator[tuple[str, int, int]]:
 
 
 def path_in(line: str) -> str:
-    """The path in a diff's head; empty for a new file, and for a name that has to be quoted."""
+    """Return the path in a diff's header; empty for a new file, and for a name that has to be quoted."""
     path = line.removeprefix("--- ").rstrip("\t")
     return path.removeprefix("a/") if path.startswith("a/") else ""

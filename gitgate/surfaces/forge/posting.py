@@ -48,7 +48,7 @@ MOST_CALLED = 10  # so many people are mentioned
 
 @dataclass(frozen=True)
 class Board:
-    """A thread as it is: every comment, and which accounts are ours, the one that keeps the comments first."""
+    """Thread as it was loaded: all comments, and our accounts, first the one that keeps the comments."""
 
     thread: Thread
     ours: tuple[str, ...]
@@ -56,13 +56,13 @@ class Board:
 
     @property
     def own(self) -> list[Comment]:
-        """Ours, oldest first; those of who keeps the comments before others."""
+        """Our comments, oldest first; those of the account that keeps the comments come before others."""
         ours = [one for one in self.comments if one.author.login in self.ours]
         return sorted(ours, key=lambda one: (self.ours.index(one.author.login), one.number))
 
     @property
     def marks(self) -> dict[str, tuple[Comment, CommentMark]]:
-        """Our comment of each gate; of two (a race) the first."""
+        """Our comment of each gate, by the gate's id. Of two, which a race leaves, the first counts."""
         found: dict[str, tuple[Comment, CommentMark]] = {}
         for comment in self.own:
             mark = read_mark(comment.body)
@@ -71,15 +71,15 @@ class Board:
         return found
 
     def says(self, mark: str) -> bool:
-        """Whether we have said this before."""
+        """Return whether a comment of ours begins with this mark, so that it was posted before."""
         return any(comment.body.split("\n", 1)[0] == mark for comment in self.own)
 
     def ours_of(self, key: str) -> list[Comment]:
-        """Ours that say the same thing: of two that were posted at once the first counts."""
+        """Return our comments with this key. Of two that were posted at once, the first counts."""
         return [one for one in self.own if key_of(one.body) == key]
 
     def having(self, comment: Comment) -> Board:
-        """With one of ours; whose it is tells who we are."""
+        """Return the board with this comment of ours. Its author is one of our accounts from then on."""
         others = [kept for kept in self.comments if kept.number != comment.number]
         comments = tuple(sorted((*others, comment), key=lambda each: each.number))
         return replace(self, comments=comments, ours=tuple(dict.fromkeys((*self.ours, comment.author.login))))
@@ -89,12 +89,14 @@ class Board:
 
 
 def left_to_jobs(forge: Forge, board: Board, gate: str) -> bool:
-    """Whether a job is to post this gate's comment. Jobs know their own alone: ours would be one more, and replies to it nobody's."""
+    """Return whether a job is to post this gate's comment. Jobs know only their own comments: ours would be a second
+    one, and no job would take a reply to it.
+    """
     return gate not in board.marks and not forge.job and forge.has_jobs()
 
 
 def key_of(body: str) -> str:
-    """What a comment of ours is about: a gate, whatever is shown of it; else the whole of its first line."""
+    """Return the key of a comment of ours: the gate that it is about, else its whole first line."""
     mark = read_mark(body)
     return mark.gate if mark is not None else body.split("\n", 1)[0].strip()
 
@@ -105,9 +107,9 @@ def load_board(forge: Forge, thread: Thread) -> Board:
 
 
 def post_gate(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
-    """The gate's comment, posted or brought up to date; untouched when it says so already.
+    """Post the gate's comment, or bring it up to date. Leave it alone where it is current.
 
-    One that somebody removed is posted again; of two, which a race leaves, the later one goes.
+    A comment that somebody removed is posted again. Of two, which a race leaves, the later one is removed.
     """
     known, view = board.ours_of(gate.id), view_of(desk, forge, gate, board)
     if not known and view.called:
@@ -142,7 +144,7 @@ def view_of(desk: Desk, forge: Forge, gate: Gate, board: Board) -> View:
 
 
 def has_button(forge: Forge) -> bool:
-    """Whether people can start our workflow where the forge shows it."""
+    """Return whether people can start our workflow on the forge's own pages."""
     try:
         return forge.name == "github" and forge.has_jobs()
     except ForgeFailed:
@@ -150,9 +152,11 @@ def has_button(forge: Forge) -> bool:
 
 
 def called(desk: Desk, forge: Forge, gate: Gate, board: Board) -> tuple[str, ...]:
-    """Of those whom it is for the accounts that may write here, which is asked when it is posted: an agent calls no strangers.
+    """Return the logins to mention: the people whom the gate is for, if they may write here, so that no agent calls
+    strangers.
 
-    A mention in an edited comment may notify, so that nobody is added later.
+    Their rights are looked up when the comment is first posted. Nobody is added later, since a mention in an edited
+    comment may notify.
     """
     if gate.state != "awaiting":
         return ()
@@ -163,7 +167,9 @@ def called(desk: Desk, forge: Forge, gate: Gate, board: Board) -> tuple[str, ...
 
 
 def ask_reviews(forge: Forge, gate: Gate, board: Board, logins: Sequence[str]) -> tuple[str, ...]:
-    """Whom an approval of the work is for is asked to review it, once; those who cannot be. Nobody reviews what is their own."""
+    """Ask the people whom an approval is for to review the work, once. Return those who could not be asked. The author
+    of the pull request is left out, since nobody reviews their own work.
+    """
     if not any(question.kind == "approval" for question in gate.opened.questions):
         return ()
     pull = forge.fetch_pull_request(board.thread) if isinstance(board.thread, int) else None
@@ -181,7 +187,7 @@ def is_writer(forge: Forge, login: str) -> bool:
 
 
 def is_shown(desk: Desk, forge: Forge, gate: Gate, board: Board) -> bool:
-    """Whether all that is to be said of it stands there already, and nothing else of ours about it: no request is needed."""
+    """Return whether the thread shows all that is to be said of the gate, and shows it once: no request is needed."""
     known = board.ours_of(gate.id)
     if not known:
         return gate.closed
@@ -199,7 +205,9 @@ def is_shown(desk: Desk, forge: Forge, gate: Gate, board: Board) -> bool:
 
 
 def same_text(here: str, wanted: str) -> bool:
-    """A forge may trim a comment, write its line ends in another way, and be kept from obeying a line by a blank before it."""
+    """Return whether two texts are the same comment. A forge may trim a comment and change its line ends. A line may
+    have a blank in front, so that the forge does not obey it.
+    """
     return unindented(here.replace("\r\n", "\n")) == unindented(wanted)
 
 
@@ -222,9 +230,11 @@ def has_gate(desk: Desk, gate: str) -> bool:
 
 
 def post_once(forge: Forge, board: Board, body: str) -> Comment:
-    """A comment that begins with a mark of ours; when nobody knows whether it was posted, it is looked for.
+    """Post a comment that begins with a mark of ours, once. The thread is searched where nobody knows whether it was
+    posted.
 
-    A forge creates whatever it is told to. So whoever posted looks again, and takes back what somebody else said before.
+    A forge creates whatever it is asked to. So the thread is read again afterwards, and the comment is removed where
+    somebody else had posted it before.
     """
     try:
         posted = forge.post_comment(board.thread, body)
@@ -239,7 +249,7 @@ def post_once(forge: Forge, board: Board, body: str) -> Comment:
 
 
 def gates_of_pull(desk: Desk, pull: PullRequest, shown: Collection[str] = ()) -> list[Summary]:
-    """The open gates that belong to a pull request: asked for it, on its branch, or shown on it."""
+    """Return the open gates of a pull request: asked for it, asked on its branch, or shown on it."""
     return [
         recorded(desk, one)
         for one in summaries(desk)
@@ -250,7 +260,7 @@ def gates_of_pull(desk: Desk, pull: PullRequest, shown: Collection[str] = ()) ->
 
 
 def recorded(desk: Desk, one: Summary) -> Summary:
-    """What the record itself makes of a gate: whoever pushes a commit writes into its message what they like."""
+    """Return the summary that the record itself gives. Whoever pushes a commit may write anything into its message."""
     try:
         gate = desk.records.load(one.id, one.tip)
     except GateError:
@@ -260,7 +270,7 @@ def recorded(desk: Desk, one: Summary) -> Summary:
 
 
 def judge(desk: Desk, pull: PullRequest, found: Sequence[Summary]) -> tuple[str, str]:
-    """The status that a head gets, and its words."""
+    """Return the status of a head, and its words."""
     waiting = [one.id for one in found if one.state == "awaiting"]
     going = [one.id for one in found if one.state in OPEN_STATES and not one.closed and one.id not in waiting]
     sad = [
@@ -278,8 +288,8 @@ def judge(desk: Desk, pull: PullRequest, found: Sequence[Summary]) -> tuple[str,
 
 
 def holds(desk: Desk, pull: PullRequest, one: Summary, found: Sequence[Summary]) -> bool:
-    """Whether a gate that ended badly says anything of this head: no later one of its branch was asked, and what it ended on
-    is what stands there. Whoever pushed more since then has gone on without the answer, or without that agent.
+    """Return whether a gate that ended badly counts against this head. It does unless a later gate was asked on its
+    branch, or more was pushed since. Whoever pushed has gone on without the answer, or without that agent.
     """
     if one.state == "broken":
         return True
@@ -289,7 +299,9 @@ def holds(desk: Desk, pull: PullRequest, one: Summary, found: Sequence[Summary])
 
 
 def off_branch(desk: Desk, pull: PullRequest, one: Summary) -> str:
-    """What an agent made and the head has not, while it is on a branch of ours: until somebody merges it, or deletes that."""
+    """Return where an agent's commits are that the head lacks; empty where there are none. They count while their own
+    branch is there: until somebody merges or deletes it.
+    """
     try:
         gate = desk.records.load(one.id, one.tip)
     except GateError:
@@ -299,7 +311,7 @@ def off_branch(desk: Desk, pull: PullRequest, one: Summary) -> str:
 
 
 def on_own_branch(gate: Gate) -> Outcome | None:
-    """The outcome whose commits did not reach the branch that they were meant for."""
+    """Return the outcome if its commits are on the gate's own branch, instead of the one that they were meant for."""
     made, own = gate.outcome, f"gate/{gate.id}"
     there = made is not None and bool(made.commits) and gate.state == "resumed"
     ours = made is not None and (made.branch == own or made.branch.startswith(f"{own}-"))
@@ -307,7 +319,7 @@ def on_own_branch(gate: Gate) -> Outcome | None:
 
 
 def is_left(desk: Desk, made: Outcome, head: str) -> bool:
-    """Whether that branch is still there, beside what is at `head`."""
+    """Return whether the agent's own branch is still on the remote, with commits that `head` does not have."""
     remote = remote_of(desk)
     if remote is None or (head and desk.repo.git.ok("merge-base", "--is-ancestor", made.commits[-1], head)):
         return False
@@ -315,7 +327,9 @@ def is_left(desk: Desk, made: Outcome, head: str) -> bool:
 
 
 def tell_left(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
-    """A new comment, since people are notified of no edited one; with where to compare it with the pull request's branch."""
+    """Post where the agent's commits are, with a link that compares them with the pull request's branch. It is a new
+    comment, since people are notified of no edited one.
+    """
     made = on_own_branch(gate)
     if made is None or isinstance(board.thread, str):
         return board
@@ -335,7 +349,7 @@ def tell_left(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
 
 
 def tell_end(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
-    """What the agent made of the answer, or that it failed: as a new comment, once for each outcome."""
+    """Post what the agent made of the answer, or that it failed, as a new comment: once for each outcome."""
     after = tell_left(desk, forge, gate, board)
     if after is not board or on_own_branch(gate) is not None:
         return after
@@ -350,7 +364,9 @@ def compare_page(forge: Forge, base: str, branch: str) -> str:
 
 
 def tell_pushed_beside(forge: Forge, branch: str, pushed: Pushed, tip: str) -> None:
-    """The same of a job's first run, which may have asked nothing: on the pull request of its branch, if there is one."""
+    """Post where a job's first run, which may have asked nothing, pushed its commits instead of the job's branch. It is
+    posted on the pull request of that branch, if there is one.
+    """
     for pull in forge.find_pull_requests(branch)[:1]:
         board = load_board(forge, pull.number)
         note = telling.left(
@@ -361,8 +377,8 @@ def tell_pushed_beside(forge: Forge, branch: str, pushed: Pushed, tip: str) -> N
 
 
 def went_on(desk: Desk, one: Summary, head: str) -> bool:
-    """Whether the head has something that was not there when the agent asked, and that is not all its own. What is not here
-    cannot be compared.
+    """Return whether the head has commits that were not there when the agent asked, and that are not its own. Commits
+    that this clone lacks cannot be compared: then it returns False.
     """
     try:
         gate = desk.records.load(one.id, one.tip)
@@ -379,14 +395,14 @@ def went_on(desk: Desk, one: Summary, head: str) -> bool:
 
 
 def post_status(desk: Desk, forge: Forge, board: Board) -> str:
-    """The status of the head that the pull request has now; none where the thread is not one's."""
+    """Set the status of the pull request's current head, and return it; empty where the thread is no pull request."""
     pull = None if isinstance(board.thread, str) else forge.fetch_pull_request(board.thread)
     return mark_head(desk, forge, pull, board.marks) if pull is not None else ""
 
 
 def mark_head(desk: Desk, forge: Forge, pull: PullRequest, shown: Collection[str] = ()) -> str:
-    """The status of a pull request's head, which also one without a gate has, since it may be required. A forge takes so many
-    of a name and commit and no more, so it is not said again.
+    """Set the status of a pull request's head, and return it. A head without a gate has one too, since it may be
+    required. A forge keeps a limited number of statuses per name and commit, so an unchanged one is not set again.
     """
     found = gates_of_pull(desk, pull, shown)
     state, words = judge(desk, pull, found)
@@ -398,8 +414,8 @@ def mark_head(desk: Desk, forge: Forge, pull: PullRequest, shown: Collection[str
 
 
 def mark_queued(desk: Desk, forge: Forge, number: int, commit: str) -> None:
-    """The status of what a merge queue would merge: while a gate waits a failure, since nobody looks at that commit again; the
-    pull request leaves the queue, and can enter it once the gate is decided.
+    """Set the status of the commit that a merge queue would merge. While a gate waits it is a failure, since nobody
+    looks at that commit again. The pull request then leaves the queue, and can enter it once the gate is decided.
     """
     pull = forge.fetch_pull_request(number)
     shown = load_board(forge, number).marks if pull is not None else ()
@@ -412,7 +428,7 @@ def mark_queued(desk: Desk, forge: Forge, number: int, commit: str) -> None:
 def check_of(
     desk: Desk, forge: Forge, pull: PullRequest, found: Sequence[Summary], judged: tuple[str, str]
 ) -> CheckPage:
-    """The same as a page, with the questions that wait."""
+    """Return the check page of a head: its status, and the questions that wait."""
     gates = [desk.records.load(one.id, one.tip) for one in found if one.state == "awaiting"]
     views = [
         View(
@@ -429,7 +445,7 @@ def check_of(
 
 
 def work_of(desk: Desk, gate: Gate) -> tuple[str, str]:
-    """A stat and a diff of it."""
+    """Return a stat and a diff of the gate's work; empty where the work stayed with the agent."""
     try:
         return diff_of(desk, gate, stat=True), diff_of(desk, gate)[:MOST_DIFF]
     except GateError:
@@ -437,7 +453,7 @@ def work_of(desk: Desk, gate: Gate) -> tuple[str, str]:
 
 
 def bring_up_to_date(desk: Desk, forge: Forge, gate: Gate, board: Board) -> str:
-    """Comment and status after something happened; what could not be told, in words. A later sweep tells it."""
+    """Update comment and status after an event. Return what could not be posted, in words: a later sweep posts it."""
     try:
         board = tell_end(desk, forge, gate, post_gate(desk, forge, gate, board))
         post_status(desk, forge, board)
@@ -451,7 +467,7 @@ MOST_LOOKED_AT = 5  # so many pull requests with one commit
 
 @dataclass
 class Pulls:
-    """What the forge said of pull requests, remembered for as long as one look at everything takes."""
+    """Cache of what the forge said of pull requests, for as long as one pass over everything takes."""
 
     forge: Forge
     listed: list[PullRequest] | None = None
@@ -465,13 +481,13 @@ class Pulls:
     on_diffs: Mapping[Thread, list[Comment]] | None = None
 
     def look_back(self, since: str, most: int, threads: Collection[Thread]) -> None:
-        """At what was said since then, in a request or two for all of these threads; nothing, where that is too much."""
+        """Load what was said since then on all these threads, in a request or two; nothing if that is too much."""
         self.recent = self.forge.fetch_comments_since(since, most, threads)
         if self.recent is not None:
             self.on_diffs = self.forge.fetch_comments_since(since, most, threads, diff=True)
 
     def glimpse(self, thread: Thread, gates: Collection[str]) -> Board | None:
-        """A thread as far as it was looked back at, where that has our comments of all these gates."""
+        """Return a thread as `look_back` loaded it, if that includes our comments of all these gates; else None."""
         if self.recent is None or thread not in self.recent or isinstance(thread, str):
             return None
         comments = tuple(self.recent[thread])
@@ -480,7 +496,9 @@ class Pulls:
         return board if set(gates) <= set(board.marks) else None
 
     def on_diff(self, board: Board) -> list[Comment]:
-        """Where something was asked: their event would run the workflow file of the branch itself, so they are looked for."""
+        """Return the comments on the diff of a thread that shows a gate. Their events would run the workflow file of
+        the branch itself, so that these comments are searched for instead.
+        """
         if not board.marks:
             return []
         if self.on_diffs is not None:
@@ -488,7 +506,7 @@ class Pulls:
         return self.forge.fetch_diff_comments(board.thread)
 
     def has(self, number: int) -> bool:
-        """Whether that is a pull request's."""
+        """Return whether this is the number of a pull request."""
         if any(one.number == number for one in self.listed or []):
             return True
         if number not in self.there:
@@ -503,13 +521,15 @@ class Pulls:
         return self.branches[branch, closed]
 
     def board(self, thread: Thread) -> Board:
-        """A thread's comments, listed once however many gates are looked for there; for as long as nothing is said."""
+        """Return a thread's comments, loaded once for all gates. They are valid until something is posted there."""
         if thread not in self.boards:
             self.boards[thread] = load_board(self.forge, thread)
         return self.boards[thread]
 
     def of_commit(self, commit: str) -> list[PullRequest]:
-        """Those whose head it is; else those that bring it. Not a fork's, which may bring any commit that its owner saw."""
+        """Return the pull requests whose head is this commit; else those that contain it. Forks are left out: one may
+        contain any commit that its owner saw.
+        """
         if commit not in self.commits:
             found = [one for one in self.forge.find_pull_requests_with(commit) if not one.foreign]
             self.commits[commit] = [one for one in found if one.head == commit] or found
@@ -517,9 +537,10 @@ class Pulls:
 
 
 def thread_of(desk: Desk, forge: Forge, gate: Gate, pulls: Pulls | None = None) -> Thread | None:
-    """Where the gate is, or is to be, shown; None where no pull request is open and no setting names another place.
+    """Return the thread that shows the gate, or is to show it. Return None where no pull request is open and no setting
+    names another place.
 
-    What the record names was asked in a job of that pull request; but whoever can push may name one that is nowhere.
+    The record names the pull request whose job asked. Whoever can push may write a number there that does not exist.
     """
     known = pulls or Pulls(forge)
     number = gate.opened.config.get("pull_request")
@@ -539,8 +560,9 @@ def thread_of(desk: Desk, forge: Forge, gate: Gate, pulls: Pulls | None = None) 
 
 
 def of_work(pulls: Pulls, gate: Gate) -> PullRequest | None:
-    """The open one of the gate's branch; else the only one that brings the commit that the agent began at, or of several the
-    one that shows it already: its branch may have another name by now.
+    """Return the open pull request of the gate's branch; else the only one that contains the commit where the agent
+    began. If several contain it, return the one that shows the gate already, since its branch may have another name by
+    now.
     """
     work = gate.opened.work
     found = pulls.of_branch(work.branch) if work.branch else []
@@ -553,7 +575,9 @@ def of_work(pulls: Pulls, gate: Gate) -> PullRequest | None:
 
 
 def shown_on_closed(pulls: Pulls, gate: Gate) -> int | None:
-    """A pull request that was closed or merged while the gate waits goes on showing it; a new gate does not begin there."""
+    """Return the closed or merged pull request that shows the gate already. It goes on showing a gate that waits, but
+    never begins to show one.
+    """
     branch = gate.opened.work.branch
     found = pulls.of_branch(branch, closed=True) if branch else []
     for pull in found[:1]:
@@ -563,8 +587,8 @@ def shown_on_closed(pulls: Pulls, gate: Gate) -> int | None:
 
 
 def course_of(desk: Desk, forge: Forge, gate: Gate) -> Course:
-    """Where the agent's commits go now: its branch, or what its pull request has in place of it. One that was deleted is not
-    made again, while one that was in the asker's clone alone is made now.
+    """Return where the agent's commits go now: its branch, or the branch that its pull request has instead. A branch
+    that was deleted is not created again; one that only the asker's clone had is created now.
     """
     work, remote = gate.opened.work, remote_of(desk)
     if not work.branch or remote is None:
@@ -588,7 +612,9 @@ def course_of(desk: Desk, forge: Forge, gate: Gate) -> Course:
 
 
 def is_renamed(desk: Desk, gate: Gate, tip: str, present: str) -> bool:
-    """Whether the branch has another name by now, and its old one is somebody else's: where the agent began is in that one."""
+    """Return whether the gate's branch was renamed, and its old name is another branch now. Then the new branch
+    contains the commit where the agent began, and the old name does not.
+    """
     base = gate.opened.work.base
     if base is None or not was_there(gate):
         return False
@@ -596,6 +622,6 @@ def is_renamed(desk: Desk, gate: Gate, tip: str, present: str) -> bool:
 
 
 def was_there(gate: Gate) -> bool:
-    """Whether the remote had the branch: the asker's clone knew it there, or it was a job's, which has it from there."""
+    """Return whether the remote had the branch: in the asker's clone, or since a job asked, which has it from there."""
     asked = gate.opened.asked
     return gate.opened.work.shared or bool(asked.logins) or is_robot(asked.by)

@@ -59,9 +59,10 @@ FRAME = re.compile(
 
 
 class SeenLine(NamedTuple):
-    """A line as it is seen. `bare`: the same with its code covered, where a command would be one.
+    """Line as readers see it. `bare`: the line with its code covered, in which commands are looked for.
 
-    `unsure`: it could be code, quoted or hidden. `lazy`: it is shown in the quote above. `lost`: perhaps nobody sees it.
+    `unsure`: it could be code, quoted or hidden. `lazy`: it is shown in the quote above. `lost`: perhaps nobody sees
+    it.
     """
 
     text: str
@@ -74,9 +75,9 @@ class SeenLine(NamedTuple):
 
 
 class CommentLine(NamedTuple):
-    """One line as it was written. `read`: without blanks that are none.
+    """Line as it was written. `read`: the line with characters replaced that only some engines take for blanks.
 
-    `lazy`: it goes on with the quote above without a mark of its own. `noted`: it may be a footnote's.
+    `lazy`: it continues the quote above without a mark of its own. `noted`: it may be part of a footnote.
     """
 
     text: str
@@ -87,9 +88,10 @@ class CommentLine(NamedTuple):
 
 
 class ReadBlock(NamedTuple):
-    """Lines that are read together. `how`: words, html, code, indented code, or gap for what belongs to no block: empty lines, links' definitions.
+    """Lines that are read together. `how`: words, html, code, indented code, or gap for lines of no block (empty lines
+    and definitions of links).
 
-    `inner`: it stands in a list or a quote.
+    `inner`: the block is part of a list or a quote.
     """
 
     first: int
@@ -101,7 +103,7 @@ class ReadBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class Cut:
-    """A part that is no words: one that is `gone` nobody sees, any other is code or a tag."""
+    """Part of a text that is no words. Nobody sees it if it is `gone`; else it is code or a tag."""
 
     start: int
     end: int
@@ -110,9 +112,10 @@ class Cut:
 
 @dataclass
 class FoundParts:
-    """What was found in a block. `lost`: the rest of the page may be in a comment that was not closed; `torn`: these lines, too.
+    """Parts that were found in a block. `lost`: the rest of the page may be in an unclosed comment; `torn`: so may
+    these lines.
 
-    `vague`: from where a line may belong to a link or something else that is not shown.
+    `vague`: the place from which a line may belong to a link, or to something else that is not shown.
     """
 
     cuts: list[Cut] = field(default_factory=list)
@@ -125,7 +128,7 @@ class FoundParts:
 
 
 def see(body: str) -> list[SeenLine]:
-    """All that is seen; what stands around a comment of HTML that goes over several lines is one."""
+    """Return the lines as readers see them. Text around an HTML comment of several lines becomes one line."""
     text = body.replace("\r\n", "\n").replace("\r", "\n")
     divided = divide(text)
     rows: list[SeenLine] = []
@@ -167,7 +170,7 @@ def count_frames(text: str, frames: dict[str, int]) -> None:
 
 
 def lay_out(block: ReadBlock, lines: Sequence[CommentLine], found: FoundParts) -> Iterator[SeenLine]:
-    """The block's lines without what nobody sees."""
+    """Yield the block's lines without the parts that nobody sees."""
     doubtful = block.how == "html"
     if not found.cuts and found.vague is None:
         for line in lines:
@@ -202,7 +205,7 @@ def lay_out(block: ReadBlock, lines: Sequence[CommentLine], found: FoundParts) -
 
 
 def covered(part: str) -> str:
-    """As long as it was, line by line, and nothing to read in it but a tag's name."""
+    """Return a text of the same length, line by line, in which nothing but a tag's name can be read."""
     name = TAG_NAME.match(part)
     return part[: name.end()] + VISIBLE.sub("`", part[name.end() :]) if name else VISIBLE.sub("`", part)
 
@@ -221,7 +224,7 @@ BLOCKS = {
 
 @dataclass(frozen=True)
 class Divided:
-    """A comment's blocks in their order, its lines, the links it defines, and the line from which it is too deep to tell."""
+    """Blocks of a comment, its lines, the links that it defines, and the line from which it is nested too deep."""
 
     blocks: list[ReadBlock]
     lines: list[CommentLine]
@@ -255,7 +258,7 @@ def divide(text: str) -> Divided:
 
 
 def with_gaps(tokens: Iterable[Token], count: int) -> Iterator[ReadBlock]:
-    """Every line is in one of them."""
+    """Yield the blocks, with gaps for the lines between them, so that every line belongs to one."""
     end = 0
     for token in tokens:
         how = BLOCKS.get(token.type)
@@ -273,7 +276,9 @@ def with_gaps(tokens: Iterable[Token], count: int) -> Iterator[ReadBlock]:
 def mark_lines(
     lines: list[str], read: list[str], blocks: Iterable[ReadBlock], quotes: Collection[int]
 ) -> list[CommentLine]:
-    """A footnote, which this engine does not know, goes on until an empty line with one below that does not stand in."""
+    """Return the lines with their marks. The engine does not know footnotes: a footnote ends at an empty line that is
+    followed by a line without its indentation.
+    """
     found: list[CommentLine] = []
     noted = False
     before = ""
@@ -300,7 +305,7 @@ def no_parts(_block: ReadBlock, _lines: Sequence[CommentLine], _links: object) -
 
 
 def words(block: ReadBlock, lines: Sequence[CommentLine], links: object) -> FoundParts:
-    """A paragraph, or a heading: what the engine found in it, at its places in the comment's own lines."""
+    """Return the parts of a paragraph or a heading, at their places in the comment's own lines."""
     if any(line.noted for line in lines):
         torn = any(line.noted and "<" in line.text for line in lines)
         return FoundParts(vague=-1 if lines[0].noted else 0, torn=torn)
@@ -324,7 +329,9 @@ def words(block: ReadBlock, lines: Sequence[CommentLine], links: object) -> Foun
 
 
 def is_torn(block: ReadBlock, lines: Sequence[CommentLine], *, divided: bool) -> bool:
-    """A comment goes over cells, or what defines a link, for others; a tag holds blanks that are none for us, or begins a block for others."""
+    """Return whether engines may disagree on where HTML in the block ends. For some, a comment reaches over table cells
+    or a link's definition. For some, a tag has blanks that are none for us, or begins a block.
+    """
     content = block.content
     return (
         (divided and "<!--" in content)
@@ -334,7 +341,7 @@ def is_torn(block: ReadBlock, lines: Sequence[CommentLine], *, divided: bool) ->
 
 
 def has_lazy_tag(inner: Sequence[str], lines: Sequence[CommentLine]) -> bool:
-    """Whether a line that stands further out than the words of the list or quote above, and goes on with them, begins with a tag."""
+    """Return whether a line that continues the list or quote above, indented less than it, begins with a tag."""
     columns = [
         len(line.read.expandtabs(4).rstrip()) - len(words.strip())
         for words, line in zip(inner, lines, strict=False)
@@ -349,7 +356,7 @@ START = attrgetter("start")
 
 
 def blanked(text: str, cuts: Iterable[Cut]) -> str:
-    """As long as it was, without these parts, of which one may hold another."""
+    """Return a text of the same length, with blanks in place of these parts. One part may contain another."""
     kept: list[str] = []
     place = 0
     for cut in cuts:
@@ -360,7 +367,7 @@ def blanked(text: str, cuts: Iterable[Cut]) -> str:
 
 
 def placed(found: FoundParts, content: str, lines: Sequence[CommentLine]) -> FoundParts:
-    """The same with places in the lines as they were written, with the marks of quotes and lists before their words."""
+    """Return the parts with their places in the lines as written, which have marks of quotes and lists in front."""
     starts = [0, *accumulate(len(line) + 1 for line in content.split("\n"))]
     moved: list[
         tuple[int, int, int]
@@ -384,7 +391,7 @@ def placed(found: FoundParts, content: str, lines: Sequence[CommentLine]) -> Fou
 
 
 def html(block: ReadBlock, lines: Sequence[CommentLine], _links: object) -> FoundParts:
-    """HTML as it stands: neither code nor backslashes mean anything."""
+    """Return the comments in an HTML block, where neither code nor backslashes have a meaning."""
     text, found, place = block.content.removesuffix("\n"), FoundParts(), 0
     if BOGUS.search(text) or "\x01" in text:
         return FoundParts(torn=True)
@@ -404,7 +411,7 @@ def html(block: ReadBlock, lines: Sequence[CommentLine], _links: object) -> Foun
 
 
 def end_of_comment(text: str, start: int) -> int:
-    """As browsers and the newest CommonMark have it; less than nothing where it is not closed."""
+    """Return where a comment ends for browsers and the newest CommonMark; -1 where it is not closed."""
     for short in SHORTEST:
         if text.startswith(short, start):
             return start + len(short)
@@ -425,7 +432,7 @@ READ: dict[str, Callable[[ReadBlock, Sequence[CommentLine], object], FoundParts]
 
 @cache
 def markdown() -> MarkdownIt:
-    """CommonMark; a table is a paragraph to it. It tells where it found code, tags and links, which it keeps to itself otherwise."""
+    """Return the CommonMark engine. It reads a table as a paragraph, and reports where code, tags and links are."""
     try:
         from markdown_it import MarkdownIt
     except ImportError as missing:
@@ -446,7 +453,7 @@ def markdown() -> MarkdownIt:
 
 
 def any_link(url: str) -> bool:
-    """Whether it is a good one changes nothing about what is a link."""
+    """Accept every address: whether an address is good does not decide what is a link."""
     del url
     return True
 
@@ -471,7 +478,7 @@ def telling(rule: Rule, tell: Callable[[StateInline, int], None]) -> Rule:
 
 
 def is_whole(state: StateInline) -> bool:
-    """Not the words of an image, which are read apart."""
+    """Return whether the engine reads the block itself, and not the words of an image, which it reads separately."""
     return state.env.get("content") is state.src
 
 
@@ -486,7 +493,9 @@ def escaped(state: StateInline, start: int) -> None:
 
 
 def tag(state: StateInline, start: int) -> None:
-    """A declaration is one for some engines, and words for others. Of a comment within a tag browsers make what they will."""
+    """Record a tag or a comment. A declaration makes the rest doubtful, since some engines show it as words. A comment
+    within a tag makes the lines torn, since browsers differ.
+    """
     found, part = state.env["found"], state.src[start : state.pos]
     gone = part.startswith("<!--")
     if not gone and part.startswith(("<!", "<?")):
@@ -497,14 +506,14 @@ def tag(state: StateInline, start: int) -> None:
 
 
 def linked(state: StateInline, start: int) -> None:
-    """One that goes over several lines may hide one of them."""
+    """Record a link or an image. One over several lines may hide a line: the text from its start is doubtful."""
     state.env["links"].append(Cut(start, state.pos, gone=False))
     if "\n" in state.src[start : state.pos]:
         state.env["found"].doubt(start)
 
 
 def inline_html(state: StateInline, silent: bool) -> bool:
-    """A comment is looked for here: the engine's own pattern for it takes the square of its length."""
+    """Read a comment here: the engine's own pattern takes time that grows with the square of its length."""
     from markdown_it.rules_inline import html_inline
 
     if not state.src.startswith("<!--", state.pos):

@@ -55,7 +55,9 @@ from .posting import (
 
 
 def missed(desk: Desk, board: Board, diff: Sequence[Comment] = ()) -> list[Comment]:
-    """Comments of people, those on the diff too, that may be replies to what was asked here, and that nothing was said to yet."""
+    """Return people's comments, those on the diff too, that may be replies to a question here and that had no response
+    yet. Those that may be mere talk come last.
+    """
     found = [comment for comment in (*board.comments, *diff) if is_missed(desk, board, comment)]
     return sorted(
         found, key=lambda one: is_near(one, board)
@@ -63,7 +65,9 @@ def missed(desk: Desk, board: Board, diff: Sequence[Comment] = ()) -> list[Comme
 
 
 def on_diff(forge: Forge, board: Board) -> list[Comment]:
-    """Where something was asked: their event would run the workflow file of the branch itself, so they are looked for."""
+    """Return the comments on the diff of a thread that shows a gate. Their events would run the workflow file of the
+    branch itself, so that these comments are searched for instead.
+    """
     return forge.fetch_diff_comments(board.thread) if board.marks else []
 
 
@@ -86,7 +90,7 @@ def is_missed(desk: Desk, board: Board, comment: Comment) -> bool:
 
 
 def is_missed_word(desk: Desk, board: Board, comment: Comment, asked: Sequence[str]) -> bool:
-    """A word that may answer the one gate that waits, or whose author is to hear that it does not."""
+    """Return whether a plain word may answer the only waiting gate, or its author is to hear that it does not."""
     gate = alone(desk, [name for name in asked if is_waiting(desk, name)])
     if gate is None or comment.review or word_reply(comment.body, gate) is None:
         return False
@@ -96,7 +100,7 @@ def is_missed_word(desk: Desk, board: Board, comment: Comment, asked: Sequence[s
 
 
 def is_near(comment: Comment, board: Board) -> bool:
-    """Whether it may be a reply, and mere talk: then a stranger hears nothing of it."""
+    """Return whether the comment may be a reply, or mere talk. A stranger gets no note on such a comment."""
     try:
         parse_reply(comment.body, shown_before(board, comment))
     except BadAnswer as unclear:
@@ -105,7 +109,7 @@ def is_near(comment: Comment, board: Board) -> bool:
 
 
 def missed_elsewhere(desk: Desk, board: Board, waiting: Collection[str]) -> list[Comment]:
-    """Those of a thread without a question that name one which waits; whatever else looks like a name there is left alone."""
+    """Return the missed comments, on a thread without a question, that name a waiting gate. Others are left alone."""
     return [one for one in missed(desk, board) if gate_in_comment(one, board) in waiting]
 
 
@@ -118,14 +122,14 @@ def gate_in_comment(comment: Comment, board: Board) -> str:
 
 
 def is_recorded(desk: Desk, gate: str, comment: Comment) -> bool:
-    """Whether its record has it; one that cannot be read keeps nobody from being heard."""
+    """Return whether the gate's record has this comment. An unreadable record has none, so that everybody is heard."""
     with contextlib.suppress(GateError):
         return is_taken(desk, gate, comment)
     return False
 
 
 def names_option(desk: Desk, words: str) -> bool:
-    """Whether a gate that waits has such an option, as far as this clone knows: of talk the forge is not asked."""
+    """Return whether the words may answer a waiting gate that this clone knows: the forge is not asked about talk."""
     for one in summaries(desk):
         if one.state == "awaiting":
             with contextlib.suppress(GateError):
@@ -137,7 +141,7 @@ def names_option(desk: Desk, words: str) -> bool:
 def hear(
     desk: Desk, forge: Forge, number: int, *, kind: str = "", words: str = "", thread: Thread | None = None
 ) -> list[Accepted]:
-    """One comment that an event told of, the last; before it what was written earlier and not heard yet. Events come in any
+    """Process the comment that an event reported, after those that were written earlier and missed. Events come in any
     order, and of two answers the one that was written first counts. `words`: it may be an option's name alone.
     """
     if words and not names_option(desk, words):
@@ -157,8 +161,11 @@ def hear(
 
 
 def hear_earlier(desk: Desk, forge: Forge, comment: Comment, done: list[Accepted]) -> Board:
-    """What becomes of the others, into `done`; and the comment's thread as it is then. They are heard while a gate waits to
-    which it makes a difference: where that is over, their own events and sweeps say so, and of twenty at once no job hears all.
+    """Process the missed comments that are earlier than this one, into `done`. Return the comment's thread as it is
+    then.
+
+    This ends once no gate waits for which they matter. Their own events and sweeps process the rest: of twenty comments
+    at once, no job could process all.
     """
     board = load_board(forge, comment.thread)
     home = board_meant(desk, forge, gate_in_comment(comment, board), board)
@@ -183,20 +190,20 @@ def hear_earlier(desk: Desk, forge: Forge, comment: Comment, done: list[Accepted
 
 
 def comment_order(comment: Comment) -> tuple[str, int]:
-    """In this order."""
+    """Return the key by which comments are sorted: the time, then the number."""
     return comment.created, comment.number if not comment.review else 0
 
 
 def at_stake(desk: Desk, board: Board, comment: Comment) -> set[str]:
-    """The gate that a comment names, else all that it may mean; and those here whose deadline has passed: whoever hears a later
-    comment first would find them over.
+    """Return the gates for which earlier comments matter: the one that the comment names, else all that it may mean.
+    Add those here whose deadline has passed, since a later comment that comes first would find them over.
     """
     gate = gate_in_comment(comment, board)
     return {*([gate] if gate else shown_before(board, comment)), *(overdue(desk) & set(board.marks))}
 
 
 def board_meant(desk: Desk, forge: Forge, gate: str, board: Board) -> Board:
-    """Where the gate is shown that is meant: other answers to it stand there, though this one stands elsewhere."""
+    """Return the board of the thread that shows the gate, which may be another one than the reply's."""
     if not gate or gate in board.marks or not is_waiting(desk, gate):
         return board
     thread = thread_of(desk, forge, find_gate(desk, gate).gate)
@@ -206,7 +213,7 @@ def board_meant(desk: Desk, forge: Forge, gate: str, board: Board) -> Board:
 def accept(
     desk: Desk, forge: Forge, number: int, board: Board | None, *, kind: str, thread: Thread | None = None
 ) -> Accepted:
-    """One comment; `untold` where its author was to hear something and nothing can ever be said there."""
+    """Process one comment. The outcome is `untold` where its author was to receive a note that can never be posted."""
     try:
         return accept_comment(desk, forge, number, board, kind=kind, thread=thread)
     except ForgeFailed as refused:
@@ -217,7 +224,7 @@ def accept(
 
 
 def overdue(desk: Desk) -> set[str]:
-    """The gates that wait although their deadline has passed."""
+    """Return the gates that wait although their deadline has passed."""
     waiting = [one for one in summaries(desk) if one.state == "awaiting"]
     return {one.id for one in waiting if one.deadline and one.deadline <= desk.now}
 
@@ -231,15 +238,17 @@ Each = TypeVar("Each")
 
 
 def some_pulls(found: Sequence[Each], at: float) -> list[Each]:
-    """Of those that nothing waits on."""
+    """Return some of the pull requests on which no gate waits: the newest, and others by chance."""
     return some_of(found, NEWEST, OTHERS, at)
 
 
 def some_gates(found: Sequence[Gate], at: float, *, over: bool = True) -> list[Gate]:
-    """All that are open or closed within a day, and some of the others (unless `over` is False): those that closed last, and any.
+    """Return the gates that are open or closed within a day, and some others (unless `over` is False): the last closed,
+    and others by chance.
 
-    Nobody knows whether a sweep ran since one closed: jobs keep nothing, and whether its comment shows its end, or somebody
-    replied since, only its thread says. So age alone leaves none out for ever, however long sweeps were away, until it is archived.
+    Jobs keep nothing, so nobody knows whether a sweep ran since a gate closed. Only its thread tells whether the
+    comment shows the end, and whether somebody replied since. So until it is archived, age alone leaves no gate out for
+    ever.
     """
     ended = sorted((one for one in found if long_over(one, at)), key=ended_at, reverse=True)
     chosen = {one.id for one in (some_of(ended, ENDED, LONG_ENDED, at) if over else [])}
@@ -248,7 +257,7 @@ def some_gates(found: Sequence[Gate], at: float, *, over: bool = True) -> list[G
 
 
 def some_of(found: Sequence[Each], first: int, others: int, at: float) -> list[Each]:
-    """The first, and of the rest any, others each time. By chance: turns by the clock would leave out the same ones for ever
+    """Return the first items, and a random choice of the rest. Turns by the clock would always leave out the same ones
     where sweeps are started in step with them.
     """
     rest = found[first:]
@@ -257,7 +266,7 @@ def some_of(found: Sequence[Each], first: int, others: int, at: float) -> list[E
 
 
 def long_over(gate: Gate, at: float) -> bool:
-    """Closed a day ago and more."""
+    """Return whether a gate closed more than a day ago."""
     return gate.closed and bool(ended_at(gate)) and at - parse_time(ended_at(gate)) > DAY
 
 
@@ -270,7 +279,8 @@ PATIENCE = 600
 
 @dataclass
 class Swept:
-    """What was found and done. `resume`: gates whose answer is proven and not acted on yet; `doubts`: why others are not.
+    """Result of a sweep. `resume`: gates whose answer is proven and not acted on yet; `doubts`: why others are not
+    resumed.
 
     `noted`: what cannot be done, and is nobody's mistake; `trouble`: what somebody has to look at.
     """
@@ -287,7 +297,7 @@ class Swept:
 
 @dataclass
 class Round:
-    """One look at everything."""
+    """Pass over everything, with what it has found and done so far."""
 
     desk: Desk
     forge: Forge
@@ -295,7 +305,9 @@ class Round:
     done: Swept = field(default_factory=Swept)
 
     def leave_to_jobs(self, gate: str) -> None:
-        """One is asked for once a gate: what it cannot show, their own sweeps will, and a job for each of ours would not."""
+        """Ask for a job that posts this gate's comment, once for each gate. What that job cannot post, the jobs' own
+        sweeps will: a job for each of our sweeps would not.
+        """
         from .webhook import Seen
 
         known = Seen(self.desk.repo.state_dir / "asked-of-jobs")
@@ -308,7 +320,7 @@ class Round:
             raise
 
     def excused(self, what: str, trouble: GateError) -> bool:
-        """Whether it is of no use to try again; that is noted, once, and anything else is trouble."""
+        """Return whether another try is useless, and note why, once. Any other failure is recorded as trouble."""
         why = final(trouble, self.desk.settings.env) if isinstance(trouble, ForgeFailed) else ""
         if not why:
             self.done.trouble.append(f"{what}: {trouble.message}")
@@ -322,9 +334,9 @@ class Round:
 
 
 def sweep(desk: Desk, forge: Forge) -> Swept:
-    """Everything once. Trouble with one gate or thread is no other one's.
+    """Process everything once. Trouble with one gate or thread does not stop the others.
 
-    No deadline passes before what was written on its gate's thread is heard: a reply counts by the time of its writing.
+    No deadline is applied before the replies on its gate's thread: a reply counts by the time at which it was written.
     """
     with judged_at(desk):
         broken = sync(desk).broken if remote_of(desk) is not None else {}
@@ -358,7 +370,7 @@ def sweep(desk: Desk, forge: Forge) -> Swept:
 
 
 def say_once(now: Round, words: str) -> None:
-    """What is as it is for good is no news in the next sweep of this clone."""
+    """Note these words once for this clone: a lasting fact is no news in the next sweep."""
     from .webhook import Seen
 
     if words and Seen(now.desk.repo.state_dir / "told-once").first(words.encode()):
@@ -366,12 +378,12 @@ def say_once(now: Round, words: str) -> None:
 
 
 def is_missing(trouble: GateError) -> bool:
-    """Whether there is no such thread: an issue that the settings name, say, which somebody has to look at."""
+    """Return whether there is no such thread, such as an issue that the settings name. Somebody has to look at that."""
     return isinstance(trouble, ForgeFailed) and trouble.status == 404
 
 
 def find_threads(now: Round) -> dict[Thread, list[Gate]]:
-    """Where each open gate is shown. The deadline of one that is shown nowhere passes as anywhere else."""
+    """Return the gates by the thread that shows them. The deadlines of gates without a thread are applied here."""
     threads: dict[Thread, list[Gate]] = {}
     for gate in to_look_at(now):
         try:
@@ -387,7 +399,7 @@ def find_threads(now: Round) -> dict[Thread, list[Gate]]:
 
 
 def to_look_at(now: Round) -> list[Gate]:
-    """All that are open; of those that closed long ago some, and none in the job of a pull request."""
+    """Return all open gates, and some that closed long ago. The job of a pull request leaves those out."""
     found: list[Gate] = []
     for summary in sorted(summaries(now.desk), key=lambda one: (one.at, one.id)):
         try:
@@ -398,7 +410,7 @@ def to_look_at(now: Round) -> list[Gate]:
 
 
 def pass_deadlines(now: Round, gates: Sequence[Gate]) -> None:
-    """What the deadlines of these gates call for, now that every reply was heard."""
+    """Apply the deadlines of these gates, now that every reply was processed."""
     for gate in gates:
         try:
             before = find_gate(now.desk, gate.id)
@@ -414,7 +426,9 @@ MARGIN = 60  # seconds in which a sweep comes from what was looked back at to a 
 
 
 def quiet_board(now: Round, gates: Sequence[Gate], thread: Thread) -> Board | None:
-    """The thread as it was looked back at, where nobody said anything since, no deadline is near, and ours says all there is."""
+    """Return the thread as `look_back` loaded it, if nobody said anything since, no deadline is near, and our comments
+    say all. Return None otherwise. Due reminders are recorded.
+    """
     if any(long_over(gate, now.desk.clock()) for gate in gates):
         return None
     board = now.pulls.glimpse(thread, [gate.id for gate in gates if not gate.closed])
@@ -429,7 +443,7 @@ def quiet_board(now: Round, gates: Sequence[Gate], thread: Thread) -> Board | No
 
 
 def look_back(now: Round, threads: Mapping[Thread, Sequence[Gate]]) -> None:
-    """At what was said since the first of the gates that are not long over was asked, where that saves requests."""
+    """Load what was said since the first gate that is not long over was asked, where that saves requests."""
     lately = [gate for gates in threads.values() for gate in gates if not long_over(gate, now.desk.clock())]
     if len(threads) < FEW or now.desk.settings.pull_request:
         return
@@ -440,7 +454,7 @@ def look_back(now: Round, threads: Mapping[Thread, Sequence[Gate]]) -> None:
 
 
 def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
-    """The comments of one thread that were not heard, then the deadlines, then ours brought up to date."""
+    """Process the missed comments of one thread, then its deadlines, then bring our comments up to date."""
     quiet = quiet_board(now, gates, thread)
     if quiet is not None:
         mark_thread(now, thread, quiet, changed=False, recent=True)
@@ -471,7 +485,7 @@ def sweep_thread(now: Round, gates: Sequence[Gate], thread: Thread) -> None:
 
 
 def mark_thread(now: Round, thread: Thread, board: Board, *, changed: bool, recent: bool) -> None:
-    """The status of a pull request's head, beside its thread."""
+    """Set the status of the pull request's head, where the thread is one."""
     pull = next((one for one in now.pulls.listed or [] if one.number == thread), None)
     if pull is not None:
         mark_head(now.desk, now.forge, pull, board.marks)
@@ -480,7 +494,7 @@ def mark_thread(now: Round, thread: Thread, board: Board, *, changed: bool, rece
 
 
 def tell_reacted(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
-    """Whoever put a thumb at the question may think that they answered."""
+    """Post that a reaction is no answer, where somebody put a thumb at the question and may think that it is."""
     shown = board.marks.get(gate.id)
     if gate.state != "awaiting" or shown is None or not shown[0].thumbs:
         return board
@@ -489,7 +503,7 @@ def tell_reacted(desk: Desk, forge: Forge, gate: Gate, board: Board) -> Board:
 
 
 def hear_elsewhere(now: Round, threads: Mapping[Thread, object]) -> None:
-    """A reply that names a gate may stand where no gate is shown."""
+    """Process the replies that name a gate on a thread that shows none."""
     waiting = waiting_since(now.desk)
     for pull in talked_on(now, threads):
         try:
@@ -504,13 +518,13 @@ def hear_elsewhere(now: Round, threads: Mapping[Thread, object]) -> None:
 
 
 def waiting_since(desk: Desk) -> dict[str, str]:
-    """The gates that wait, with when each was asked."""
+    """Return the waiting gates, with the time at which each was asked."""
     return {one.id: one.at for one in summaries(desk) if one.state == "awaiting"}
 
 
 def talked_on(now: Round, threads: Collection[Thread]) -> list[PullRequest]:
-    """The open pull requests without a gate in which anything happened since the first of those that wait was asked, the latest
-    first. The job of one of them leaves that to others.
+    """Return the open pull requests without a gate that changed since the first waiting gate was asked, the latest
+    first. The job of one pull request leaves them to others.
     """
     waiting = waiting_since(now.desk)
     if not waiting or now.desk.settings.pull_request:
@@ -521,7 +535,9 @@ def talked_on(now: Round, threads: Collection[Thread]) -> list[PullRequest]:
 
 
 def hear_missed(now: Round, board: Board, comments: Sequence[Comment]) -> Board:
-    """Each in its turn; one that cannot be heard keeps the deadlines here from passing, unless it never will be."""
+    """Process each comment in turn. A failure that may pass is raised, so that no deadline is applied here before the
+    comment is processed. A failure that will not pass is noted.
+    """
     strangers: set[int] = set()  # each is asked about once a sweep, however much they write
     for comment in comments:
         if comment.author.number in strangers:
@@ -542,7 +558,7 @@ def hear_missed(now: Round, board: Board, comments: Sequence[Comment]) -> Board:
 
 
 def refresh(desk: Desk, forge: Forge, name: str) -> str:
-    """A gate's comment and status as they are to be now; what could not be told, in words."""
+    """Bring a gate's comment and status up to date. Return what could not be posted, in words."""
     try:
         gate = find_gate(desk, name).gate
         thread = thread_of(desk, forge, gate)
@@ -555,7 +571,7 @@ def refresh(desk: Desk, forge: Forge, name: str) -> str:
 
 
 def mark_others(now: Round, threads: Mapping[Thread, object]) -> None:
-    """The status on pull requests that no gate waits on: where it is required, one that is missing would block them."""
+    """Set the status of pull requests on which no gate waits: a required status that is missing would block them."""
     only = now.desk.settings.pull_request if now.forge.job else None
     found = [one for one in now.pulls.listed or [] if one.number not in threads]
     for pull in found if only else some_pulls(found, now.desk.clock()):
@@ -585,7 +601,7 @@ def find_answered(now: Round, places: Mapping[str, Thread]) -> None:
 
 
 def note_sleepers(now: Round) -> None:
-    """Runs that have what they waited for. No job goes on with one, and a server's own hook and worker look themselves."""
+    """Note runs that have what they waited for. No job resumes one; a server's own hook and worker look for them."""
     if now.desk.repo.bare or now.desk.settings.pull_request:
         return
     for run in due_runs(now.desk):
@@ -596,7 +612,7 @@ def note_sleepers(now: Round) -> None:
 
 
 def to_resume(now: Round) -> list[Gate]:
-    """Those that wait for somebody to start their agents, whoever may."""
+    """Return the gates that wait for somebody to start their agents, whoever may."""
     found = []
     for summary in summaries(now.desk):
         if summary.state in ("answered", "expired", "resuming"):
@@ -611,9 +627,10 @@ def to_resume(now: Round) -> list[Gate]:
 
 
 def say_doubt(now: Round, gate: Gate, why: str, thread: Thread) -> None:
-    """On the thread, once: people would wait for an agent that nobody starts. Who has just answered in a terminal may be at it.
+    """Post why no job acts on the answer, once: people would wait for an agent that nobody starts. An answer just given
+    in a terminal is left alone, since its author may be starting the agent.
 
-    Without a `why` no job can start it: its session stayed where it was asked.
+    An empty `why` means that no job can start the agent, since its session stayed where it was asked.
     """
     if gate.answer is None:
         return

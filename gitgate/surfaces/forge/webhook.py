@@ -39,7 +39,9 @@ PASSED_ON = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-pr
 
 
 def is_local(address: str, headers: Mapping[str, str], port: int) -> bool:
-    """Whether it is asked for on this machine, by this machine's own name: neither through a proxy nor by a name of somebody's."""
+    """Return whether a request comes from this machine, and by its own name: not through a proxy, and not by a name
+    that somebody else chose.
+    """
     if not is_loopback(address) or any(name in headers for name in PASSED_ON):
         return False
     return headers.get("host", "") in {f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")}
@@ -53,7 +55,7 @@ def is_loopback(host: str) -> bool:
 
 
 def page(waiting: Sequence[Summary], where: str) -> str:
-    """The whole page."""
+    """Return the whole page of waiting gates."""
     rows = "\n".join(row(one) for one in waiting[:MOST])
     more = f"<p>and {len(waiting) - MOST} more: git gate list</p>" if len(waiting) > MOST else ""
     head = "".join(f"<th>{word}" for word in ("gate", "state", "asked at", "by", "branch", "question"))
@@ -87,7 +89,7 @@ LENGTH = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
 def payload_of(kind: str, body: bytes) -> bytes | None:
-    """The event in a body, by its content type: as it is, or as GitHub sends it in a form; None for any other type."""
+    """Return the event in a body: JSON as it is, or GitHub's form. Return None for any other content type."""
     name = kind.partition(";")[0].strip().lower()
     if name == JSON:
         return body
@@ -102,7 +104,7 @@ def payload_of(kind: str, body: bytes) -> bytes | None:
 
 @dataclass
 class Seen:
-    """Bodies that were taken, by their digest. A delivery's number is not signed, so it tells nothing; the body is."""
+    """Digests of the bodies that were taken. A delivery's number is not signed and proves nothing; the body is."""
 
     place: Path
     known: dict[str, None] = field(default_factory=dict)
@@ -114,7 +116,7 @@ class Seen:
             self.known = dict.fromkeys(lines[-MOST_REMEMBERED:])
 
     def first(self, body: bytes) -> bool:
-        """Whether this is new; it is remembered, over a restart too."""
+        """Return whether this body is new, and remember it, over a restart too."""
         digest = hashlib.sha256(body).hexdigest()
         with self.lock:
             if digest in self.known:
@@ -130,7 +132,7 @@ class Seen:
         return True
 
     def forget(self, body: bytes) -> None:
-        """It could not be taken after all: the forge may send it again."""
+        """Forget a body that could not be taken after all: the forge may send it again."""
         with self.lock:
             self.known.pop(hashlib.sha256(body).hexdigest(), None)
             self.keep()
@@ -144,7 +146,7 @@ class Seen:
 
 @dataclass
 class Receiver:
-    """What a webhook is held to, and where what it says goes."""
+    """Receiver of a forge's webhooks: the secret that each delivery has to fit, and the queue for the events."""
 
     secret: str
     seen: Seen
@@ -159,7 +161,9 @@ class Receiver:
             )
 
     def take(self, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
-        """From headers by small letters: HTTP's status, and a word for the forge's own log of deliveries."""
+        """Check a delivery, and queue its event. Return HTTP's status, and a word for the forge's own log of
+        deliveries. The names of `headers` are in small letters.
+        """
         wrong = self.hooks.against(self.secret, headers, body)
         if wrong:
             return 401, wrong
@@ -185,7 +189,7 @@ class Receiver:
 
 
 class WebhookHandler(BaseHTTPRequestHandler):
-    """One request, with a limit on everything that a stranger decides: time, size, method, path."""
+    """Handler of one request, with a limit on all that a stranger decides: time, size, method, path."""
 
     receiver: Receiver
     waiting: Callable[[], str] | None
@@ -198,7 +202,7 @@ class WebhookHandler(BaseHTTPRequestHandler):
         self.say(*self.received())
 
     def received(self) -> tuple[int, str]:
-        """What the delivery is answered, whatever is in it."""
+        """Return the status and the words that answer a delivery, whatever is in it."""
         length = self.headers.get("Content-Length") or ""
         if self.path != "/":
             return 404, ""
@@ -247,7 +251,7 @@ class WebhookHandler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """What strangers send is not repeated."""
+        """Log nothing: strangers choose the words of a request."""
 
 
 class Server(ThreadingHTTPServer):
@@ -255,19 +259,19 @@ class Server(ThreadingHTTPServer):
     log: Callable[[str], None] | None = None
 
     def note(self, words: str) -> None:
-        """In one line: what strangers send is in it, shortened and with nothing that a terminal would obey."""
+        """Log one line, shortened and without characters that a terminal obeys: it may have strangers' words in it."""
         if self.log is not None:
             self.log(one_line(words, MOST_NOTE))
 
     def handle_error(self, *_: object) -> None:
-        """Whoever hangs up, or says nothing for long, is no news."""
+        """Log an error, unless somebody hung up or was silent for long, which is no news."""
         trouble = sys.exc_info()[1]
         if not isinstance(trouble, OSError):
             self.note(f"a request could not be answered: {trouble!r}")
 
 
 def cannot_listen(host: str, port: int, refused: OSError) -> Failure:
-    """What to give in place of the port that is taken, or of the address that this machine does not have."""
+    """Return the error for a port or address on which nothing can listen, and what to give instead."""
     free = refused.errno in (errno.EADDRINUSE, errno.EACCES)
     return Failure(
         f"nothing can listen on {host}:{port}: {refused.strerror}",
@@ -282,7 +286,7 @@ def open_server(
     waiting: Callable[[], str] | None = None,
     log: Callable[[str], None] | None = None,
 ) -> Server:
-    """A server that has the port; whoever started it lets it serve. `waiting` makes the page, where one is wanted."""
+    """Return a server that has the port. The caller lets it serve. `waiting`: makes the page, where one is wanted."""
     shown = None if waiting is None else staticmethod(waiting)
     handler = type("ReceivingHandler", (WebhookHandler,), {"receiver": receiver, "waiting": shown})
     try:
@@ -294,7 +298,7 @@ def open_server(
 
 
 def serve_webhooks(server: Server, stopping: threading.Event, work: Callable[[], None]) -> None:
-    """Serve until told to stop; `work` is called again and again, and looks at what was queued."""
+    """Serve until `stopping` is set. `work` is called again and again, and processes what was queued."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()
     try:

@@ -72,7 +72,7 @@ MOST_ADDRESS = 1000
 
 
 def prose(text: str, most: int, site: str = "") -> str:
-    """As Markdown, of at most `most` characters before it is escaped. `site`: of the forge, to which links may be references."""
+    """Return inert Markdown of `most` characters of a text. `site`: the forge, to which links may be references."""
     words = clipped(neutral(text).strip("\n"), most)
     if len(MARKS.findall(words)) > MOST_MARKS:
         return lines_as_words(words)
@@ -85,7 +85,7 @@ def prose(text: str, most: int, site: str = "") -> str:
 
 
 def phrase(text: str, most: int, site: str = "") -> str:
-    """One line of it."""
+    """Return one line of a text as inert Markdown."""
     words = one_line(text, most) or "(nothing)"
     if len(MARKS.findall(words)) > MOST_MARKS:
         return as_words(words)
@@ -103,7 +103,7 @@ def quoted(markup: str) -> str:
 
 @cache
 def markdown() -> MarkdownIt:
-    """Without HTML and without definitions of links, which hide words from a reader."""
+    """Return an engine without HTML and without definitions of links, since these hide words from a reader."""
     try:
         from markdown_it import MarkdownIt
     except ImportError as missing:
@@ -119,7 +119,7 @@ def markdown() -> MarkdownIt:
 
 
 def as_words(text: str) -> str:
-    """Words, with nothing in them that a forge acts on."""
+    """Return a text with nothing in it that a forge acts on."""
     parts, place = [], 0
     for found in COPIED.finditer(text):
         copied = found.group().rstrip(TRAILING)
@@ -140,12 +140,12 @@ def unbegun(found: re.Match[str]) -> str:
 
 
 def lines_as_words(text: str) -> str:
-    """Line by line, and none so far to the right that it would be code."""
+    """Return a text line by line, with no line indented so far that it would be code."""
     return "\n".join(as_words(line.strip()) for line in text.split("\n")).strip("\n")
 
 
 def code(text: str) -> str:
-    """As it is, on one line."""
+    """Return a text unchanged on one line, as code."""
     fence = "`" * (longest_run(text) + 1)
     pad = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
     return f"{fence}{pad}{text}{pad}{fence}"
@@ -155,7 +155,7 @@ def code(text: str) -> str:
 
 
 def inline(nodes: Sequence[SyntaxTreeNode], host: str, *, bare: bool = False) -> str:
-    """`bare`: without emphasis, where it stands in some."""
+    """Return nodes as inert Markdown. `bare`: without emphasis, for words that have some already."""
     parts: list[str] = []
     words: list[str] = []  # neighbours are escaped as one: a mention may lie across them
     for node in nodes:
@@ -170,7 +170,7 @@ def inline(nodes: Sequence[SyntaxTreeNode], host: str, *, bare: bool = False) ->
 
 
 def words_within(text: str, before: Sequence[str]) -> str:
-    """Only what begins a line could begin a block."""
+    """Return a text as words. Only what begins a line could begin a block, and is escaped."""
     return as_words(f"\0{text}").removeprefix("\0") if any(before) else as_words(text)
 
 
@@ -191,7 +191,9 @@ def address_of(node: SyntaxTreeNode, name: str) -> str:
 
 
 def link(words: str, address: str, host: str) -> str:
-    """One that a person may follow, with where it leads; a reference to another thread would be told there, and is none."""
+    """Return a link that a person may follow, with the host that it leads to. A reference to another thread would be
+    announced there, so it becomes text.
+    """
     if not ADDRESS.fullmatch(address) or is_reference(address, host):
         return f"{words} ({code(address)})"
     there, shown = host_of(address), words.strip("`")
@@ -243,7 +245,7 @@ def fenced(node: SyntaxTreeNode) -> str:
 
 
 def list_block(node: SyntaxTreeNode, host: str) -> str:
-    """Tight where it was: then no empty line stands in it."""
+    """Return a list. A tight one, without empty lines, stays tight."""
     between = "\n" if is_tight(node) else "\n\n"
     first = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else 0
     items = []
@@ -274,7 +276,7 @@ def longest_run(text: str) -> int:
 
 
 def span(text: str, most: int = 200) -> str:
-    """One line of somebody's, as a code span."""
+    """Return one line of somebody's words as a code span."""
     line = one_line(text, most) or "(nothing)"
     fence = "`" * (longest_run(line) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
@@ -282,7 +284,7 @@ def span(text: str, most: int = 200) -> str:
 
 
 def block(text: str, most: int, *, kind: str = "text", fold: bool = True) -> str:
-    """Several lines of somebody's, as a fenced block of at most `most` characters."""
+    """Return several lines of somebody's words, as a fenced block of at most `most` characters."""
     words = neutral(text).strip("\n")
     shown = clipped(wrap(words, COLUMNS) if fold else words, most)
     fence = "`" * max(3, longest_run(shown) + 1)
@@ -290,7 +292,7 @@ def block(text: str, most: int, *, kind: str = "text", fold: bool = True) -> str
 
 
 def clipped(text: str, most: int) -> str:
-    """The beginning, up to a whole line where there is one, and a word that something is missing."""
+    """Return the beginning of a text, up to a whole line where there is one, and a word that something is missing."""
     if size(text) <= most:
         return text
     kept = text[:most]
@@ -301,7 +303,7 @@ def clipped(text: str, most: int) -> str:
 
 
 def size(text: str) -> int:
-    """As a forge counts at the worst: in units of UTF-16."""
+    """Return the length as the strictest forge counts it: in units of UTF-16."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
@@ -312,7 +314,7 @@ Groups = Mapping[str, Sequence[Person]]
 
 @dataclass(frozen=True)
 class Whose:
-    """Whose reply counts. `closed`: why nobody's does, and what does."""
+    """Words on whose reply counts. `closed`: why nobody's does, and what does."""
 
     words: str = "anybody who may write to this repository"
     closed: str = ""
@@ -322,7 +324,7 @@ ANYBODY = Whose()
 
 
 def whose_reply(desk: Desk, gate: Gate) -> Whose:
-    """As the policy is now; one that cannot be read allows nothing."""
+    """Return whose reply counts, by the policy as it is now. A policy that cannot be read allows nobody's."""
     try:
         book = load_book(desk)
         terms = deciding(book.policies, case(desk, book, gate)) if book.policies else None
@@ -339,7 +341,9 @@ def whose_reply(desk: Desk, gate: Gate) -> Whose:
 
 
 def unruled(gate: Gate) -> Whose:
-    """Say who may reply without a policy: those whom it is for. An older question says by that who was asked, and no more."""
+    """Return whose reply counts without a policy: that of the people whom the gate is for. An older question only names
+    the people who were asked, and takes replies of others, too.
+    """
     if gate.holds_to:
         reply = f"{addressed(gate)} (with {WRITE})"
         if any(person.logins for person in addressees(gate.to)):
@@ -351,7 +355,7 @@ def unruled(gate: Gate) -> Whose:
 
 
 def takes_plain(desk: Desk) -> bool:
-    """Whether the policy says so; one that cannot be read allows nothing."""
+    """Return whether the policy allows replies without a command. A policy that cannot be read allows nothing."""
     try:
         return any(policy.replies == "plain" for policy in load_book(desk).policies)
     except GateError:
@@ -359,7 +363,7 @@ def takes_plain(desk: Desk) -> bool:
 
 
 def logins_of(desk: Desk, gate: Gate) -> list[str]:
-    """The accounts that those may have whom it is for: as it names them, and as the policy knows them and its groups."""
+    """Return the accounts of those whom the gate is for, by the question's names and the policy's people and groups."""
     try:
         policies = load_book(desk).policies
     except GateError:
@@ -383,7 +387,7 @@ def addressed(gate: Gate) -> str:
 
 
 def in_words(gate: Gate, terms: Sequence[RuleTerms], groups: Groups) -> Whose:
-    """One rule in a line; of several, which all have to agree, each by its name."""
+    """Return in words whose reply counts: one rule in a line, or several, which all have to agree."""
     if any(term.require_signed for term in terms):
         return Whose(closed=signed_words(gate, terms, groups))
     to = f", of those whom it is for: {addressed(gate)}" if gate.to else ""
@@ -406,7 +410,7 @@ def signed_words(gate: Gate, terms: Sequence[RuleTerms], groups: Groups) -> str:
 
 
 def rule_words(gate: Gate, term: RuleTerms, groups: Groups) -> str:
-    """What one rule asks of people; empty when it leaves it to all."""
+    """Return what one rule asks of people; empty where it leaves the gate to everybody."""
     said = [
         people_line(term.who, groups) if term.who is not None else "",
         f"{term.quorum} of them have to agree" if term.quorum > 1 else "",
@@ -426,7 +430,7 @@ def asker(gate: Gate) -> str:
 
 
 def people_line(who: Sequence[Person], groups: Groups) -> str:
-    """Groups by their name with who is in them, everybody else by name."""
+    """Return people in words: groups by name with their members, everybody else by name."""
     left = list(who)
     said: list[str] = []
     for name, members in groups.items():
@@ -443,7 +447,7 @@ def several(people: Sequence[Person]) -> str:
 
 
 def person_words(person: Person) -> str:
-    """By name, and by login where that is another word: a reply is known by it alone."""
+    """Return a person's name, and the login if that is another word: only by the login is a reply known."""
     logins = sorted(person.logins)
     if person.name.removeprefix("@").casefold() in logins:
         return span(person.name, 60)
@@ -454,7 +458,7 @@ def person_words(person: Person) -> str:
 
 @dataclass(frozen=True)
 class ReplyNote:
-    """A reply of ours. `mark` is its first line; where that stands already, it was said."""
+    """Note of ours on a thread. `mark`: its first line; where the thread has it, the note was posted before."""
 
     mark: str
     text: str
@@ -469,7 +473,7 @@ def about(comment: Comment) -> str:
 
 
 def numbered(comment: Comment) -> str:
-    """Those on a diff have numbers of their own."""
+    """Return the comment's number with its kind: comments on a diff have numbers of their own."""
     return f"{'r' if comment.review else 'c'}{comment.number}"
 
 
@@ -494,12 +498,12 @@ def worded(comment: Comment, gate: str) -> str:
 
 
 def was_worded(comment: Comment, gate: str, ours: Sequence[Comment]) -> bool:
-    """Whether its author was told that words without a command are no answer to this gate."""
+    """Return whether the author had a note that words without a command are no answer to this gate."""
     return any(said.body.startswith(worded(comment, gate)) for said in ours)
 
 
 def was_told(comment: Comment, ours: Sequence[Comment]) -> bool:
-    """Whether one of ours is about this comment, or told its author after it that their word does not count."""
+    """Return whether a note of ours is about this comment, or refused its author's word after it was written."""
     return any(
         said.body.startswith((about(comment), counted(comment)))
         or (said.body.startswith(f"{person(comment)} ") and said.created >= comment.created)
@@ -512,7 +516,7 @@ def who(comment: Comment) -> str:
 
 
 def unpermitted(comment: Comment, gate: str) -> ReplyNote:
-    """Once for each person and gate, however often they try."""
+    """Return the note that somebody may not answer. It is posted once for each person and gate."""
     mark = f"{person(comment)} gate={gate} -->"
     return ReplyNote(
         mark, f"{who(comment)}: this is no answer. It takes somebody who may write to this repository."
@@ -531,7 +535,9 @@ def unclear(
     waiting: Sequence[str] = (),
     taken: Collection[str] = (),
 ) -> ReplyNote:
-    """What was not understood, and what would be: every way to answer the gate that it was about, or one for each of several."""
+    """Return the note on a reply that was not understood. It shows every way to answer the gate that the reply was
+    about, or one way for each of several gates.
+    """
     lines = [f"{who(comment)}: this could not be taken as an answer: {span(why, 300)}"]
     if gates:
         lines.append(
@@ -547,7 +553,7 @@ def ways(gates: Sequence[Gate], waiting: Sequence[str], taken: Collection[str]) 
 
 
 def hint(comment: Comment, gate: Gate, waiting: Sequence[str], taken: Collection[str] = ()) -> ReplyNote:
-    """What names a gate and may be talk about it. Once for each person and gate: threads are for talking."""
+    """Return the note on talk that may be an answer. Once for each person and gate, since threads are for talking."""
     return ReplyNote(
         hinted(comment, gate.id),
         f"{who(comment)}: this names gate **{gate.id}**, and nobody can tell whether it was to be its answer. "
@@ -557,7 +563,7 @@ def hint(comment: Comment, gate: Gate, waiting: Sequence[str], taken: Collection
 
 
 def word_hint(comment: Comment, gate: Gate, whose: Whose, taken: Collection[str] = ()) -> ReplyNote:
-    """What people type elsewhere. Once for each person and gate."""
+    """Return the note on a word that answers elsewhere, but not here. It is posted once for each person and gate."""
     counts = whose.closed or "A comment that begins with one of these is one:\n\n" + block(
         "\n".join(examples(gate, taken=taken)), 2000, fold=False
     )
@@ -565,7 +571,7 @@ def word_hint(comment: Comment, gate: Gate, whose: Whose, taken: Collection[str]
 
 
 def reacted(gate: Gate, whose: Whose, taken: Collection[str] = ()) -> ReplyNote:
-    """A thumb at our comment, of which the forge tells us the number alone. Once for each gate."""
+    """Return the note on a thumb at our comment: the forge gives only the number of thumbs. Once for each gate."""
     counts = whose.closed or "A new comment that begins with one of these is one:\n\n" + block(
         "\n".join(examples(gate, taken=taken)), 2000, fold=False
     )
@@ -580,7 +586,7 @@ def too_late(comment: Comment, why: str) -> ReplyNote:
 
 
 def ending_words(gate: Gate) -> str:
-    """Why it waits no more."""
+    """Return why the gate no longer waits."""
     if gate.answer is not None:
         by = gate.answer.answer.by.partition(" <")[0] or "a default"
         return f"{by} was first, at {gate.answer.answer.at}"
@@ -593,13 +599,13 @@ def changed(comment: Comment, why: str) -> ReplyNote:
 
 
 def elsewhere(comment: Comment, gate: str, place: str) -> ReplyNote:
-    """A reply that counts for a gate that is shown in another thread."""
+    """Return the note on a reply that counts for a gate that is shown on another thread."""
     where = f"is asked [there]({place})" if place else "is shown in no thread"
     return ReplyNote(counted(comment), f"{who(comment)}: this counts for gate **{gate}**, which {where}.")
 
 
 def not_acted_on(gate: str, answer: str, why: str) -> ReplyNote:
-    """Once for each answer: it is in the record, and nobody will be started by it."""
+    """Return the note that an answer is recorded, and that it starts nobody by itself. Posted once for each answer."""
     mark = f"<!-- gitgate told=d{answer} gate={gate} -->"
     return ReplyNote(
         mark,
@@ -610,7 +616,7 @@ def not_acted_on(gate: str, answer: str, why: str) -> ReplyNote:
 
 
 def kept_back(gate: str, answer: str, agent: str) -> ReplyNote:
-    """The same where no job can act on it, whoever asks for one."""
+    """Return the note that an answer is recorded, and that no job can act on it, whoever asks for one."""
     mark = f"<!-- gitgate told=d{answer} gate={gate} -->"
     return ReplyNote(
         mark,
@@ -620,7 +626,9 @@ def kept_back(gate: str, answer: str, agent: str) -> ReplyNote:
 
 
 def left(what: str, branch: str, tip: str, why: str, compare: str) -> ReplyNote:
-    """What an agent made is on a branch of ours, and somebody has to bring it to its own, or to leave it. Once for each tip."""
+    """Return the note that an agent's commits are on a branch of ours, which somebody has to merge or delete. It is
+    posted once for each tip.
+    """
     because = f": {span(why, 300)}" if why else ""
     return ReplyNote(
         f"<!-- gitgate told=b{tip} -->",
