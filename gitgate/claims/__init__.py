@@ -51,17 +51,17 @@ WAITER = "waiter"
 
 
 class ClaimLost(Conflict):
-    """Somebody else holds the claim now, or the gate is over: whoever held it stops."""
+    """Error of a claim that somebody else has now, or whose gate is over. Whoever had the claim stops."""
 
     code = "claim_lost"
 
 
 @dataclass(frozen=True)
 class HeldLease:
-    """A claim that is ours, of a gate or of a run. `taken`: before its last renewal began, by the holder's own clock.
+    """Claim that is ours, of a gate or a run. `taken`: before its last renewal began, by the holder's own clock.
 
-    `seed`: what only the holder knows. Its chain began at the beat `began`, with the lease `chain` where it is not the
-    claim that names its end. `lease` is empty where somebody took ours away.
+    `seed`: a secret of the holder. Its chain began at the beat `began`, with the lease `chain` where that is not the
+    claim that names the chain's end. `lease` is empty where somebody deleted ours.
     """
 
     claim: str
@@ -79,7 +79,7 @@ Held = TypeVar("Held", bound=HeldLease)
 
 @dataclass(frozen=True)
 class HeldClaim(HeldLease):
-    """A claim on a gate that is ours."""
+    """Claim on a gate that is ours."""
 
     gate: Gate = field(kw_only=True)
 
@@ -91,7 +91,7 @@ class HeldClaim(HeldLease):
 
 @dataclass(frozen=True)
 class Claimant:
-    """Who claims, for how long at a time, and the clock that they measure by."""
+    """Runner that claims, the term of its lease in seconds, and the clock that it measures by."""
 
     runner: str
     term: int = 120
@@ -103,7 +103,7 @@ class Claimant:
 def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> HeldClaim:
     """Take the right to act on `gate`, or say who has it (Conflict). `insist`: a person asks, also where it failed.
 
-    Unreachable, a gate that is shared cannot be claimed: nobody could know that it was.
+    A shared gate cannot be claimed while its remote is unreachable: nobody else could see the claim.
     """
     watched = sightings(desk, who.monotonic)
     gate, remote, known = made_known(desk, gate)
@@ -134,9 +134,9 @@ def claim(desk: Desk, gate: Gate, who: Claimant, *, insist: bool = False) -> Hel
 
 
 def made_known(desk: Desk, gate: Gate) -> tuple[Gate, str | None, str | None]:
-    """The gate, the remote that it is claimed on, if any, and the tip that the claim replaces there.
+    """Return the gate, the remote that it is claimed on, if any, and the tip that the claim replaces there.
 
-    A gate that nobody else has heard of yet is shared first, if it can be: then the claim is where all can see it.
+    A gate that nobody else has is shared first, if it can be: then the claim is where all can see it.
     """
     remote = remote_of(desk)
     if remote is None:
@@ -152,7 +152,7 @@ def made_known(desk: Desk, gate: Gate) -> tuple[Gate, str | None, str | None]:
 def check_free(
     desk: Desk, gate: Gate, remote: str | None, watched: Sightings, *, insist: bool, look: bool
 ) -> str | None:
-    """The lease to replace, if any; Conflict when the gate is held, or there is nothing to act on."""
+    """Return the lease to replace, if any; Conflict when somebody has the gate, or there is nothing to act on."""
     refuse_archived(desk, gate)
     if gate.state == RESUMING or (gate.actionable and gate.opened.delivery == "wait"):
         found, left = watch_lease(desk, gate, remote, watched)
@@ -167,7 +167,7 @@ def check_free(
 
 
 def refuse_archived(desk: Desk, gate: Gate) -> None:
-    """A clone that was away for long may still have as open what is folded away, and over."""
+    """Refuse a gate that is in the archive. A clone that was away for long may still have such a gate as open."""
     from ..store.records.archive import archived
 
     if archived(desk.repo, gate.id):
@@ -175,7 +175,7 @@ def refuse_archived(desk: Desk, gate: Gate) -> None:
 
 
 class HeldByAnother(Conflict):
-    """Somebody acts on the gate. `left`: in so many seconds it is taken over, if they give no sign of life until then."""
+    """Error of a gate on which somebody else acts. `left`: seconds until a takeover, if they give no sign of life."""
 
     left = 0.0
 
@@ -215,7 +215,7 @@ def nothing_to_act_on(gate: Gate) -> IllegalEvent:
 def compose_claim(
     desk: Desk, gate: Gate, who: Claimant, where: tuple[str | None, str | None], old: str | None
 ) -> tuple[HeldClaim, list[RefMove]]:
-    """The claim and its lease as objects, and the two moves that make them count."""
+    """Write the claim and its lease as objects, and return the claim with the two moves that make it count."""
     taken = who.monotonic()
     host = who.host or host_name()
     by = who.by or desk.settings.identity()
@@ -241,7 +241,9 @@ def compose_claim(
 
 
 def tries(gate: Gate) -> int:
-    """How often acting on the answer was tried, since it last failed; a claim that was handed back is no try."""
+    """Count the attempts to act on the answer since the last failure. A claim that was handed back is no
+    attempt.
+    """
     count = 0
     for entry in gate.events:
         if isinstance(entry.event, Claim):
@@ -252,7 +254,7 @@ def tries(gate: Gate) -> int:
 
 
 def write_lease(desk: Desk, said: Lease, on: str, chain: str = "") -> tuple[Lease, str]:
-    """A lease that begins now, as a commit on the event that it is for, and on the lease that began its chain."""
+    """Write a lease that begins now, as a commit on its event and on the lease that began its chain."""
     said = replace(said, at=desk.now, expires=text.format_time(desk.clock() + said.term))
     by = Signature(said.by or NOBODY, desk.at)
     tree = desk.records.commit(on).tree
@@ -262,7 +264,9 @@ def write_lease(desk: Desk, said: Lease, on: str, chain: str = "") -> tuple[Leas
 
 
 def next_lease(desk: Desk, held: Held, *, over: bool = False) -> Held:
-    """The same claim with its next lease, which reveals the next link; the chain's last names the end of another chain."""
+    """Write the claim's next lease, which reveals the next link. The last lease of a chain names the end of another
+    chain.
+    """
     said = replace(held.said, beat=held.said.beat + 1, reveal=next_link(held), anchor="")
     if over:
         said = replace(said, term=0)
@@ -273,7 +277,7 @@ def next_lease(desk: Desk, held: Held, *, over: bool = False) -> Held:
 
 
 def next_link(held: HeldLease) -> str:
-    """What nobody but the holder can say now. A claim of an older version has no such word."""
+    """Return the chain's next link, which only the holder knows; empty for a claim of an older version."""
     return leases.value_of(held.seed, held.said.beat + 1 - held.began) if held.seed else ""
 
 
@@ -285,7 +289,7 @@ def with_lease(held: Held, oid: str, said: Lease) -> Held:
 
 
 def is_our_lease(held: HeldLease, said: Lease | None) -> bool:
-    """Whether a lease that stands there is one of ours: a renewal may have arrived without our hearing of it."""
+    """Return whether a lease is one of ours: a renewal may have arrived without our getting the reply."""
     if said is None or said.nonce != held.said.nonce:
         return False
     number = said.beat - held.began
@@ -295,19 +299,21 @@ def is_our_lease(held: HeldLease, said: Lease | None) -> bool:
 
 
 def note_renewal(desk: Desk, held: HeldClaim, monotonic: Callable[[], float]) -> None:
-    """Where the lease is here, whoever looks at it here need not watch it from the beginning."""
+    """Note the beat of a lease that is in this repository, so that nobody here need watch it from the beginning."""
     if held.remote is None:
         holder = held.chain if held.gate.claim is None and held.chain else held.claim
         sightings(desk, monotonic).note(held.gate.id, holder, held.said.beat)
 
 
 def move(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> bool:
-    """Whether all of it happened; False when somebody else moved one of them first, or is about to."""
+    """Move refs together, on the remote or here; False when somebody else moved one first, or is about to."""
     return tried(desk, remote, moves)[0]
 
 
 def moved(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> bool:
-    """The same; RefLocked where one of them could not be moved, and as far as is known nobody was first."""
+    """Move refs together; False when somebody was first, RefLocked where one could not be moved and nobody was, as far
+    as known.
+    """
     if remote is not None:
         return all_accepted(remote, push_moves(desk, remote, moves))
     try:
@@ -320,7 +326,7 @@ def moved(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> bool:
 
 
 def tried(desk: Desk, remote: str | None, moves: Sequence[RefMove]) -> tuple[bool, RefLocked | None]:
-    """Whether all of it happened, and the lock that it met, if that is why not."""
+    """Move refs together. Return whether they moved, and the lock that prevented it, if that is why not."""
     try:
         return moved(desk, remote, moves), None
     except RefLocked as locked:
@@ -350,7 +356,9 @@ def all_accepted(remote: str, fates: Sequence[RefFate]) -> bool:
 
 
 def settle(desk: Desk, held: HeldClaim, before: Gate) -> HeldClaim:
-    """After a push that won: the same here. If something else happened here meanwhile, the next sync brings it together."""
+    """Move the record here too, after a push that won. What else happened here meanwhile, the next sync brings
+    together.
+    """
     if held.remote is not None:
         follow(desk, held.gate, before.tip)
     return held
@@ -366,7 +374,7 @@ def follow(desk: Desk, gate: Gate, before: str) -> None:
 
 
 def current(desk: Desk, gate: str, remote: str | None) -> Gate:
-    """The gate as it is where it is claimed."""
+    """Load the gate as it is where it is claimed; ClaimLost when it is no longer open there."""
     if remote is not None:
         bring_home(desk, remote)
         if desk.tracked(remote, gate) is None:
@@ -375,7 +383,7 @@ def current(desk: Desk, gate: str, remote: str | None) -> Gate:
 
 
 def renew(desk: Desk, held: HeldClaim, monotonic: Callable[[], float] = boottime) -> HeldClaim:
-    """The claim for another term; ClaimLost when it is somebody else's. A network failure is raised as it is."""
+    """Renew the claim for another term; ClaimLost when somebody else has it. A network failure is raised as it is."""
     for _ in range(TRIES):
         taken = monotonic()
         after = next_lease(desk, held)
@@ -398,10 +406,10 @@ def keep_renewed(
     since: float | None = None,
     holds_on: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Renew a lease in time until it is over, as `is_over` says after so many seconds, or `renewed` by what it gives.
+    """Renew a lease in time until `is_over` says so, after so many seconds, or `renewed` returns False.
 
-    `lose` hears why it is ours no longer. One that cannot be renewed is lost, as elsewhere it may be taken over, unless whoever
-    has it `holds_on`.
+    `lose` gets the reason why the lease is no longer ours. One that cannot be renewed is lost, since elsewhere it may
+    be taken over, unless its holder `holds_on`.
     """
     last, pause = clock() if since is None else since, term * RENEW_AT
     while not is_over(pause):
@@ -428,9 +436,9 @@ def lost(held: HeldClaim) -> ClaimLost:
 
 
 def finish(desk: Desk, held: HeldClaim, outcome: Outcome, branch: Sequence[RefMove] = ()) -> Gate:
-    """Record what came of the claim and give it up; `branch` moves with it or not at all.
+    """Record the outcome of the claim and give the claim up; `branch` moves with it or not at all.
 
-    A remark that reached the record meanwhile is no reason to fail: the outcome is said again on top of it.
+    A remark that reached the record meanwhile is no reason to fail: the outcome is written again on top of it.
     """
     gate, locked = held.gate, None  # what is locked is waited for: nobody has moved the branch
     by = Signature(outcome.by or desk.settings.identity() or NOBODY, desk.at)
@@ -464,7 +472,9 @@ def finish(desk: Desk, held: HeldClaim, outcome: Outcome, branch: Sequence[RefMo
 
 
 def is_recorded(gate: Gate, held: HeldClaim) -> bool:
-    """Whether our outcome is there, and the answer to its push was lost: nobody else knows the link that it reveals."""
+    """Return whether our outcome is recorded and only the push's reply was lost: nobody else knows the link that it
+    reveals.
+    """
     said = gate.outcome
     return (
         said is not None and said.claim == held.claim and bool(held.seed) and said.reveal == next_link(held)
@@ -472,7 +482,7 @@ def is_recorded(gate: Gate, held: HeldClaim) -> bool:
 
 
 def bring_after(desk: Desk, held: HeldClaim, gate: Gate, branch: Sequence[RefMove]) -> Gate:
-    """The gate, whose outcome is recorded. Where the server was killed before it came to the branch, that goes after it."""
+    """Return the gate with its recorded outcome. Move the branch now, where the server was killed before it did."""
     if branch:
         move(desk, held.remote, branch)
     sightings(desk).forget(gate.id)
@@ -481,14 +491,16 @@ def bring_after(desk: Desk, held: HeldClaim, gate: Gate, branch: Sequence[RefMov
 
 
 def tell_end(desk: Desk, gate: Gate) -> None:
-    """Somebody may want to hear of an agent that failed, or that left something to look at."""
+    """Notify people of an agent that failed, or that left something to look at."""
     if gate.state == FAILED or (gate.outcome is not None and loose_ends(gate.outcome)):
         tell_people(desk)
 
 
 def still_ours(desk: Desk, held: HeldClaim) -> HeldClaim:
-    """The claim with the lease as it is. A renewal may have arrived without our hearing of it; or somebody who may not
-    has moved or deleted the lease: as long as the record has no other claim, ours counts, and its lease goes on.
+    """Return the claim with its lease as the lease is now; ClaimLost when the claim is no longer ours.
+
+    A renewal may have arrived without our getting the reply, or somebody who may not has moved or deleted the lease.
+    As long as the record has no other claim, ours counts, and its lease goes on.
     """
     found = load_lease(desk, held.gate.id, held.remote)
     if found is not None and found[1] is not None and is_our_lease(held, found[1]):
@@ -502,14 +514,14 @@ def still_ours(desk: Desk, held: HeldClaim) -> HeldClaim:
 
 
 def refuse_moved(branch: Sequence[RefMove]) -> Sequence[RefMove]:
-    """The record and the lease are as they were: it is the branch that somebody moved."""
+    """Raise BranchMoved if there is a branch: record and lease are as they were, so that somebody moved the branch."""
     if branch:
         raise BranchMoved(f"{branch[0].ref} was moved by somebody else", hint="git fetch")
     return branch
 
 
 class BranchMoved(LostRace):
-    """The agent's branch is not where it was when the agent went on."""
+    """Error of an agent's branch that is not where it was when the agent went on."""
 
     code = "branch_moved"
 
@@ -525,7 +537,7 @@ def claim_outcome(
     commits: Sequence[str] = (),
     cause: str = ENDED,
 ) -> Outcome:
-    """What came of the claim, as its holder says it."""
+    """Return the outcome of the claim, in the name of its holder."""
     said = Outcome(desk.now, held.claim, result, held.said.by, reason, log, branch, tuple(commits))
     return replace(said, cause=cause)
 
@@ -536,13 +548,13 @@ def release(desk: Desk, held: HeldClaim, reason: str, log: str = "") -> Gate:
 
 
 def hand_back(desk: Desk, held: HeldClaim, why: str = "") -> Gate:
-    """Give the claim back without an attempt: this machine has to stop, or cannot do it for now."""
+    """Give the claim back without counting an attempt: this machine has to stop, or cannot do it for now."""
     reason = f"handed back: {why}" if why else "handed back"
     return finish(desk, held, claim_outcome(desk, held, "released", reason=reason, cause=HANDED_BACK))
 
 
 def try_release(desk: Desk, held: HeldClaim, reason: str) -> None:
-    """Give the claim back where nothing more can be done about a failure: else it lapses by itself."""
+    """Give the claim back after a failure that nothing else can mend; if that fails too, the claim lapses."""
     with contextlib.suppress(GateError, OSError):
         release(desk, held, reason)
 
@@ -557,7 +569,9 @@ def hand_over(desk: Desk, held: HeldClaim) -> None:
 
 
 def dump_held(held: HeldClaim) -> dict[str, object]:
-    """What another process needs to go on as the holder. Without the `seed` it can be told from no other one."""
+    """Return what another process needs to go on as the holder. Without the `seed`, nothing proves that it is the
+    holder.
+    """
     return {
         "claim": held.claim,
         "lease": held.lease,
@@ -568,14 +582,14 @@ def dump_held(held: HeldClaim) -> dict[str, object]:
 
 
 def pending(desk: Desk) -> list[str]:
-    """The gates whose claim waits to be taken over."""
+    """List the gates whose claim waits to be taken over."""
     with contextlib.suppress(OSError):
         return sorted(place.name for place in held_folder(desk).iterdir() if is_id(place.name))
     return []
 
 
 def take_over(desk: Desk, gate: str) -> HeldClaim | None:
-    """The claim that was left for us, once; None when there is none, or it is over."""
+    """Take the claim that was left for this runner, once; None when there is none, or it is over."""
     place = held_folder(desk) / gate
     mine = place.with_name(f".{gate}.{os.getpid()}")
     try:
@@ -588,7 +602,9 @@ def take_over(desk: Desk, gate: str) -> HeldClaim | None:
 
 
 def load_held(desk: Desk, gate: str, said: object) -> HeldClaim | None:
-    """The claim that `dump_held` told of; None where that is nothing of the kind, or the gate has another one by now."""
+    """Load the claim that `dump_held` wrote; None where it is nothing of the kind, or the gate has another claim by
+    now.
+    """
     try:
         given = dict(said) if isinstance(said, Mapping) else {}
         found = leases.parse_lease(desk.records.commit(str(given["lease"])).message)
@@ -613,13 +629,13 @@ def notes_of_left(desk: Desk) -> Path:
 
 
 def leave_to_others(desk: Desk, gate: Gate) -> None:
-    """Note that this answer is to start nothing here by itself, whatever else does: only who asks for it in so many words."""
+    """Note that this answer starts no agent here by itself, whatever else does; only an explicit request starts one."""
     if gate.answer is not None:
         (private_folder(notes_of_left(desk)) / gate.id).write_text(gate.answer.signed_commit, "ascii")
 
 
 def is_left_to_others(desk: Desk, gate: str) -> bool:
-    """Whether that was said of the answer that counts; of another one it says nothing."""
+    """Return whether the answer that counts is noted as left to others; a note of another answer says nothing."""
     try:
         noted = read_local(notes_of_left(desk) / gate).decode("ascii")
     except (OSError, ValueError):
@@ -629,7 +645,7 @@ def is_left_to_others(desk: Desk, gate: str) -> bool:
 
 
 def lift_note(desk: Desk, gate: str = "") -> None:
-    """Somebody wants this gate's agent here after all, or all of them."""
+    """Delete the note that left a gate's answer to others, or all such notes: somebody wants the agent here after all."""
     with contextlib.suppress(OSError):
         for place in [notes_of_left(desk) / gate] if gate else notes_of_left(desk).iterdir():
             place.unlink(missing_ok=True)

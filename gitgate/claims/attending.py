@@ -52,7 +52,7 @@ RENEW_EVERY = TERM / 3
 
 
 class Attendance:
-    """Somebody's waiting for one gate. Losing the lease is no reason to stop waiting: whoever acts first counts."""
+    """Lease of somebody who waits for one gate. A waiter that loses it waits on: whoever acts first counts."""
 
     def __init__(self, desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> None:
         self.desk = desk
@@ -62,7 +62,9 @@ class Attendance:
         self.needed = gate.opened.delivery == "wait" and gate.opened.session is not None
 
     def keep(self, gate: Gate) -> None:
-        """Take the lease or renew it when it is time; a network that is down is tried again later."""
+        """Take the lease or renew it when it is time. A renewal that fails, as where the network is down, is
+        tried again later.
+        """
         if not self.needed or gate.state != AWAITING or self.monotonic() < self.next:
             return
         self.next = self.monotonic() + RENEW_EVERY
@@ -78,9 +80,11 @@ class Attendance:
             self.desk.progress(f"the waiter's lease could not be renewed: {silent.message}")
 
     def leave(self, gate: Gate) -> None:
-        """Gone without an answer: a runner need not wait for the term to pass.
+        """End the lease of a waiter that leaves without an answer, so that a runner need not wait for the term
+        to pass.
 
-        Elsewhere the lease says so itself: that it may go, only its holder can prove, and a deletion proves nothing.
+        On a remote, a last lease says so: only its holder can prove that it may go, and a deletion proves
+        nothing.
         """
         if self.held is not None:
             held = self.held
@@ -94,7 +98,10 @@ class Attendance:
 
 @contextlib.contextmanager
 def blocking(desk: Desk, gate: str) -> Iterator[None]:
-    """Somebody blocks on the gate in this clone while this lasts: a lock of the system, which ends with them however they end."""
+    """Mark in this clone that somebody blocks on the gate, for as long as the context lasts.
+
+    The mark is a lock of the system, which ends with its process however that ends.
+    """
     place = desk.repo.state_dir / "waiting" / gate
     number = -1
     with contextlib.suppress(OSError):
@@ -126,7 +133,10 @@ def is_blocked_on_here(desk: Desk, gate: str) -> bool:
 
 
 def attended(desk: Desk, gate: Gate) -> bool | None:
-    """Whether somebody blocks on this gate; None where this clone cannot know: without a session no waiter elsewhere says so."""
+    """Return whether somebody blocks on this gate; None where this clone cannot know.
+
+    Without a session, a waiter elsewhere has no lease that would show it.
+    """
     if is_blocked_on_here(desk, gate.id):
         return True
     if gate.opened.session is None:
@@ -142,7 +152,7 @@ def attended(desk: Desk, gate: Gate) -> bool | None:
 
 
 def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> HeldClaim | None:
-    """The waiter's lease, or None when another waiter has one."""
+    """Take the waiter's lease; None when another waiter has one, or got it first."""
     remote = shared_at(desk, gate.id)
     found, left = watch_lease(desk, gate, remote, sightings(desk, monotonic))
     if found is not None and left:
@@ -162,10 +172,10 @@ def attend(desk: Desk, gate: Gate, monotonic: Callable[[], float]) -> HeldClaim 
 
 
 def hear(desk: Desk, gate: Gate, held: HeldClaim | None, *, given_here: str = "") -> Gate:
-    """The waiter takes the answer: claim and outcome are one move, the lease's end with it.
+    """Take the answer for the waiter: claim, outcome and the lease's end are one move.
 
-    Conflict when a runner took it while the waiter was silent. Where another waiter holds the lease, that one takes it.
-    `given_here`: how the waiter's own program answers.
+    Conflict when a runner took the answer while the waiter was silent. Where another waiter has the lease, that
+    one takes the answer. `given_here`: how the waiter's own program answers.
     """
     remote = held.remote if held is not None else shared_at(desk, gate.id)
     for _ in range(TRIES):
@@ -194,7 +204,9 @@ def hear(desk: Desk, gate: Gate, held: HeldClaim | None, *, given_here: str = ""
 
 
 def refuse_taken(gate: Gate) -> None:
-    """A session that was resumed in the waiter's stead has the answer now; acting on it here as well would be twice."""
+    """Raise Conflict where a session was resumed in the waiter's stead and has the answer. To act on it here
+    too would be twice.
+    """
     event = gate.claim.event if gate.claim else None
     if isinstance(event, Claim) and event.runner != WAITER and gate.state in ("resuming", "resumed"):
         raise Conflict(
@@ -205,7 +217,7 @@ def refuse_taken(gate: Gate) -> None:
 
 
 def still_held(desk: Desk, gate: Gate, held: HeldClaim | None, remote: str | None) -> HeldClaim | None:
-    """The lease as it is now, if it is ours."""
+    """Return the claim with its lease as the lease is now; None when the lease is not ours."""
     if held is None:
         return None
     found = load_lease(desk, gate.id, remote)
@@ -215,7 +227,7 @@ def still_held(desk: Desk, gate: Gate, held: HeldClaim | None, remote: str | Non
 
 
 def write_heard(desk: Desk, gate: Gate, reveal: str) -> Gate:
-    """The claim and its outcome as objects; `reveal` ends the lease."""
+    """Write the claim and its outcome as objects; `reveal` ends the lease."""
     asked = gate.opened.asked
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
     claim = Claim(
@@ -242,7 +254,7 @@ WORD_EVERY = 60.0
 
 @dataclass(frozen=True)
 class WaitLimit:
-    """How long a waiter waits (None: without end), and the clock and the bed it uses."""
+    """Limit of a wait in seconds (None: without end), with the clock and the sleep function that it uses."""
 
     seconds: float | None = None
     monotonic: Callable[[], float] = boottime
@@ -250,9 +262,9 @@ class WaitLimit:
 
 
 def wait(desk: Desk, gate: Gate, limit: WaitLimit = WaitLimit()) -> Gate:
-    """The gate once it is decided, or still waiting when the time is over. Delivers the answer to this waiter.
+    """Wait until the gate is decided or the time is over, and return it. Deliver the answer to this waiter.
 
-    One that is interrupted says that it has left, so that nobody is told that somebody waits.
+    A waiter that is interrupted records that it has left, so that nobody is shown that somebody waits.
     """
     attendance = Attendance(desk, gate, limit.monotonic)
     with blocking(desk, gate.id):
@@ -297,7 +309,7 @@ def until_decided(desk: Desk, gate: Gate, limit: WaitLimit, attendance: Attendan
 
 
 def hear_remote(desk: Desk, remote: str) -> None:
-    """Hear what the remote has; a network that is down is no reason to stop waiting."""
+    """Fetch what the remote has. A network that is down is no reason to stop waiting."""
     try:
         bring_home(desk, remote)
     except GateError as silent:
@@ -317,7 +329,10 @@ def refreshed(desk: Desk, gate: Gate) -> Gate:
 
 
 def deliver(desk: Desk, gate: Gate, attendance: Attendance) -> Gate:
-    """With delivery `wait`, hearing the answer is acting on it, there where the gate is shared."""
+    """Return the decided gate to its waiter.
+
+    With delivery `wait`, to receive the answer is to act on it: that is recorded where the gate is shared.
+    """
     if gate.opened.delivery != "wait" or (gate.answer is None and not gate.expired):
         check_heard(desk, gate)
         return gate

@@ -39,7 +39,7 @@ def refusals(
     beyond: Beyond | None = None,
     acting: Callable[[], str] | None = None,
 ) -> dict[str, str]:
-    """By ref, in words for whoever pushed, why it is not taken; empty when all of it may be."""
+    """Return by ref why a push is refused, in words for whoever pushed; empty when all of it is accepted."""
     from ..exchange.entering import Push  # whoever sends a branch does without it
 
     # Where a file system does not tell letters' cases apart, a name that is only like ours is ours.
@@ -64,7 +64,7 @@ def refusals(
 
 
 def judge_all(push: Push, updates: Sequence[Update]) -> dict[str, str]:
-    """By ref why it is not taken, of some of the push."""
+    """Return by ref why some updates of the push are refused; empty when they are accepted."""
     found = {}
     for start in range(0, len(updates), AT_ONCE):
         some = updates[start : start + AT_ONCE]
@@ -74,11 +74,12 @@ def judge_all(push: Push, updates: Sequence[Update]) -> dict[str, str]:
 
 
 def judged_beside(push: Push) -> tuple[dict[str, Update], Callable[[], Collection[str]]]:
-    """Where a push opens many gates, half of them are judged by a second process while this one judges the others: to read a thousand
-    takes longer than all that git does with them.
+    """Start a second process to judge half of the gates that a push opens, where it opens many. Return that
+    half, and a function that returns the accepted refs of it. To read a thousand gates takes longer than all
+    that git does with them.
 
-    It speaks of gates alone that wait for an answer and against which nothing speaks: of those nothing else depends. Whatever it does not
-    name, because it failed or for any reason, is judged here.
+    The second process names only gates that wait for an answer and are accepted: no other ref's judgement
+    depends on those. This process judges whatever it does not name, because it failed or for any other reason.
     """
     openings = [one for one in push.updates if one.ref.startswith(OPEN) and one.old is None and one.new]
     if len(openings) < MANY or push.desk.bulk or (os.cpu_count() or 1) < 2:
@@ -93,7 +94,10 @@ def judged_beside(push: Push) -> tuple[dict[str, Update], Callable[[], Collectio
 
 
 def tell_sound(push: Push, updates: Sequence[Update]) -> bytes:
-    """In the second process, which has a git of its own: two cannot read the answers of one."""
+    """Return the accepted refs of waiting gates, separated by NUL; runs in the second process.
+
+    That process starts a git of its own, since two processes cannot read the answers of one git.
+    """
     push.desk.leave_to_other_process()
     refused = judge_all(push, updates)
     sound = [one.ref for one in updates if one.ref not in refused and is_waiting(push, one)]
@@ -123,14 +127,19 @@ def judge(push: Push, update: Update) -> str:
 
 
 def is_like(ref: str) -> bool:
-    """Whether this is a branch, or a tag, that is called like a whole ref. Where the ref is missing, git completes its name to this
-    one; where both are there, git can push neither.
+    """Return whether a branch or a tag is named like a whole ref, as `refs/heads/refs/hitl/…` is.
+
+    Where the ref of that whole name is missing, git completes the name to this one. Where both exist, git can
+    push neither.
     """
     return re.match(LIKES, ref) is not None
 
 
 def judge_open(push: Push, update: Update, gate: str) -> str:
-    """A record is opened whole, grows by its first parents, and leaves only once the archive holds it."""
+    """Return why a push may not move a gate's record; empty when it may.
+
+    A record is opened whole, grows by its first parents, and leaves only once the archive has it.
+    """
     if not is_id(gate):
         return "it is not named like a gate"
     if update.new is None:
@@ -156,7 +165,11 @@ def judge_open(push: Push, update: Update, gate: str) -> str:
 
 
 def judge_closing(push: Push, update: Update, gate: str) -> str:
-    """Only what the archive here has had before this push may go, and only of a gate that is closed there."""
+    """Return why a push may not delete a gate's record; empty when it may.
+
+    The archive here must have had the record, as it is now, before this push, and the gate must be closed
+    there.
+    """
     known = push.archived.get(gate)
     if known is None or update.old not in known.tips:
         return f"gate {gate} is not in the archive as it is now: archive it first (git gate archive)"
@@ -166,7 +179,11 @@ def judge_closing(push: Push, update: Update, gate: str) -> str:
 
 
 def judge_work(push: Push, update: Update, gate: str) -> str:
-    """The work is what the record says that it is, for as long as the gate is open, or the run waits that names it."""
+    """Return why a push may not move a work ref; empty when it may.
+
+    The work is the commit that the record names, for as long as the gate is open, or the run that names it
+    waits.
+    """
     tip = push.after(OPEN + gate)
     journal = push.after(RUNS + gate) if tip is None and is_id(gate) else None
     if journal is not None:
@@ -184,7 +201,11 @@ def judge_work(push: Push, update: Update, gate: str) -> str:
 
 
 def judge_session(push: Push, update: Update, gate: str) -> str:
-    """A session is saved anew by whoever asked, or with an event that names its content, and erased at any time, for good."""
+    """Return why a push may not move a session ref; empty when it may.
+
+    A session is saved anew by whoever asked, or with an event that names its content. It may be erased at any
+    time, for good.
+    """
     tip = push.after(OPEN + gate) if is_id(gate) else None
     if update.new is None:
         if tip is not None:
@@ -209,10 +230,12 @@ def judge_session(push: Push, update: Update, gate: str) -> str:
 
 
 def note_erased(push: Push) -> dict[str, str]:
-    """Remember of each session that goes while its gate is open where the record was then; by ref, why that cannot be.
+    """Note, for each session that is deleted while its gate is open, where the gate's record was at that time.
+    Return by ref why that could not be noted.
 
-    What is there now is looked up: whoever pushes may name another value. Git moves no ref while a push is judged, lest it
-    lead to what is thrown away; the record was here before. A ref, so that all accounts that share the repository know it.
+    The present values of the refs are read here, since whoever pushes may name other ones. Git moves no ref
+    while a push is judged, lest the ref lead to objects that are thrown away; the record was here before. The
+    note is a ref, so that all accounts that share the repository can read it.
     """
     refused: dict[str, str] = {}
     if not push.erased:
@@ -231,7 +254,11 @@ def note_erased(push: Push) -> dict[str, str]:
 
 
 def is_to_be_noted(push: Push, gate: str, tip: str, session: str) -> bool:
-    """Not what is no session of this gate, nor cannot be read: after that the right one may be saved anew."""
+    """Return whether the deletion of this session has to be noted.
+
+    No note is made where it is no session of this gate, or cannot be read: the right session may still be saved
+    after that.
+    """
     from ..context.session_proof import is_proven
 
     if push.here(ERASED + gate) == tip:
@@ -243,7 +270,10 @@ def is_to_be_noted(push: Push, gate: str, tip: str, session: str) -> bool:
 
 
 def judge_lease(push: Push, update: Update, gate: str) -> str:
-    """A lease is moved by its holder or by a claim, and ends with its claim's outcome."""
+    """Return why a push may not move a lease; empty when it may.
+
+    A lease is moved by its holder or by a claim, and ends with the outcome of its claim.
+    """
     if not is_id(gate):
         return "it is not named like a gate"
     journal = push.after(RUNS + gate) if push.after(OPEN + gate) is None else None
@@ -257,7 +287,10 @@ def judge_lease(push: Push, update: Update, gate: str) -> str:
 
 
 def judge_run(push: Push, update: Update, run: str) -> str:
-    """A journal only grows, by events of its holder. What is no run's may always go."""
+    """Return why a push may not move a run's journal; empty when it may.
+
+    A journal only grows, by events of its holder. A ref that is not named like a run may always be deleted.
+    """
     if not is_id(run):
         return "" if update.new is None else "it is not named like a run"
     from .lease_rules import against_run
@@ -266,7 +299,10 @@ def judge_run(push: Push, update: Update, run: str) -> str:
 
 
 def judge_archive(push: Push, update: Update, month: str) -> str:
-    """The archive keeps all that it has, and gains closed gates and ended runs alone, and none that is in it already."""
+    """Return why a push may not move a month of the archive; empty when it may.
+
+    The archive keeps all that it has. It gains only closed gates and ended runs, and none that it has already.
+    """
     from ..store.records.archive import is_month
 
     if not is_month(month):
@@ -287,7 +323,11 @@ def judge_archive(push: Push, update: Update, month: str) -> str:
 
 
 def judge_folded(push: Push, gate: str, tip: str) -> str:
-    """A gate that goes into the archive: closed, and as it is here; one that was never here is judged as if it came now."""
+    """Return why a gate may not go into the archive; empty when it may.
+
+    The gate must be closed, and be as it is here. A gate that was never here is judged as if it were pushed
+    now.
+    """
     known = push.archived.get(gate)
     if known is not None:
         return f"gate {gate} is in the archive of {known.month} already (git gate sync)"
@@ -304,7 +344,10 @@ def judge_folded(push: Push, gate: str, tip: str) -> str:
 
 
 def judge_late(push: Push, gate: str, tip: str) -> str:
-    """Words that came when their gate was archived: they change nothing, but are somebody's like any others."""
+    """Return why events that came after their gate was archived are refused; empty when they are accepted.
+
+    They change nothing, but somebody is their author, as of any other event.
+    """
     known = push.archived.get(gate)
     late = push.gate(gate, tip)
     closed = known.tip if known else push.folded_by()[gate][0]
@@ -314,7 +357,10 @@ def judge_late(push: Push, gate: str, tip: str) -> str:
 
 
 def judge_wake(push: Push, update: Update, gate: str) -> str:
-    """It says nothing: that something was pushed is enough for the runner to look."""
+    """Return why a push may not move a wake ref; empty when it may.
+
+    The ref has no content of its own: the push itself is enough for the runner to look.
+    """
     tip = push.before(OPEN + gate)
     if update.new is None or (tip is not None and update.new == tip):
         return ""
@@ -322,7 +368,10 @@ def judge_wake(push: Push, update: Update, gate: str) -> str:
 
 
 def judge_own(_push: Push, update: Update, _name: str) -> str:
-    """What this repository itself noted, of other remotes and of its own gates: whoever pushes knows nothing of that."""
+    """Refuse refs that this repository keeps as notes of its own, of other remotes and of its gates.
+
+    Whoever pushes knows nothing of these notes. Deletion is refused only for the note of an erased session.
+    """
     if update.new is None:
         noted = update.ref.lower().startswith(ERASED)
         return f"{ERASED} says which sessions were erased: it goes when their gates do" if noted else ""
@@ -330,7 +379,10 @@ def judge_own(_push: Push, update: Update, _name: str) -> str:
 
 
 def judge_evidence(_push: Push, _update: Update, month: str) -> str:
-    """The work of closed gates may be rewritten: that is how it is erased."""
+    """Return why a push may not move a ref of evidence: its name is no month.
+
+    The work of closed gates may be rewritten, since that is how it is erased.
+    """
     from ..store.records.archive import is_month
 
     return "" if is_month(month) else "evidence is named by its month, as 2026-01"

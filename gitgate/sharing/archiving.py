@@ -21,7 +21,7 @@ from ..text import counted
 
 @dataclass
 class Archived:
-    """What one run of folding did. `kept` says why a closed gate or an ended run is still open."""
+    """Result of one run of folding. `kept` says why a closed gate or an ended run is still open."""
 
     remote: str | None
     folded: tuple[str, ...] = ()
@@ -30,8 +30,8 @@ class Archived:
 
 
 def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -> Archived:
-    """Fold every gate that closed and every run that ended at least so many seconds ago, in the remote's archive and then
-    in ours.
+    """Fold every gate that closed and every run that ended at least `older_than` seconds ago, first in the
+    remote's archive and then in this clone's.
     """
     name = remote or remote_of(desk)
     done = Archived(name)
@@ -79,14 +79,16 @@ def has_lost(desk: Desk, remote: str) -> bool:
 
 
 def forget_code(desk: Desk, runs: Sequence[str]) -> None:
-    """Nothing is gone on with any more, so that this clone need not keep the code that it would take."""
+    """Delete the refs that keep the code of these runs. The runs are over, so that nothing needs the code any
+    more.
+    """
     there = desk.refs.under(*(CODE_OF_RUNS + run for run in runs)) if runs else {}
     if there:
         desk.refs.update([RefMove(ref, None, oid) for ref, oid in there.items()])
 
 
 def closed_gates(desk: Desk) -> Iterator[Gate]:
-    """The gates to which nothing more will happen. The trailers are a hint; the record decides."""
+    """Yield the gates to which nothing more will happen. The trailers are a hint; the record decides."""
     now = desk.now
     for summary in list(summaries(desk)):
         current = settled_summary(desk, summary) if summary.deadline and summary.deadline <= now else summary
@@ -102,7 +104,9 @@ def closed_gates(desk: Desk) -> Iterator[Gate]:
 
 
 def ended_runs(desk: Desk, older_than: int) -> Iterator[closing.Closed]:
-    """The runs that are over, for so long at least. What its message says is a hint; the journal decides."""
+    """Yield the runs that ended at least `older_than` seconds ago. The message of a run is a hint; its journal
+    decides.
+    """
     from ..store.records.journal import Journals
 
     for said in runs_here(desk):
@@ -120,7 +124,9 @@ def ended_runs(desk: Desk, older_than: int) -> Iterator[closing.Closed]:
 
 
 def is_needed(desk: Desk, caller: str) -> bool:
-    """Whether the run that has called another one goes on, and may look at what that came to."""
+    """Return whether the run that called another one is still open: it may yet read the result of the run that
+    it called.
+    """
     tip = desk.refs.get(RUNS + caller) if caller else None
     return tip is not None and not (parse_trailers(desk.records.commit(tip).message) or {}).get("Closed")
 
@@ -135,7 +141,10 @@ def seconds_since_end(desk: Desk, gate: Gate) -> float:
 
 
 def as_closed(desk: Desk, gate: Gate) -> closing.Closed:
-    """The work goes along as evidence where it may be published, or where there is nobody to publish it to."""
+    """Return what the archive takes of a closed gate.
+
+    The work is kept as evidence where it may be published, or where there is no remote to publish it to.
+    """
     work = gate.opened.work
     shared = remote_of(desk) is None or may_publish_work(desk)
     keep = work.commit if shared else None

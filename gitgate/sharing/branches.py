@@ -34,8 +34,10 @@ SAID = 3  # so many files are named
 
 @dataclass(frozen=True)
 class Pushed:
-    """The branch that got the commits; `why` it is another one than the agent stood on, if it is; `how` they came to it, where
-    that was by more than going on.
+    """Push of an agent's commits: the branch that got them.
+
+    `why`: the reason why that is another branch than the agent was on, if it is. `how`: how the commits came to
+    the branch, where that was by more than a fast-forward.
     """
 
     branch: str
@@ -47,7 +49,9 @@ class Pushed:
 
 @dataclass(frozen=True)
 class Gained:
-    """An agent's branch and its last commit. `began`: where it was; `begun`: the branch that the agent was put on."""
+    """Branch of an agent and its last commit. `began`: where the branch was; `begun`: the branch that the agent
+    was put on.
+    """
 
     branch: str
     tip: str
@@ -56,7 +60,9 @@ class Gained:
 
 
 def gained_here(desk: Desk, remote: str) -> Gained:
-    """What the branch of this checkout gained."""
+    """Return the branch of this checkout and its last commit. It began where this clone last saw the remote's
+    branch.
+    """
     branch = head_branch(desk)
     began = desk.refs.get(f"refs/remotes/{remote}/{branch}") if branch else None
     tip = desk.refs.get("HEAD")
@@ -64,7 +70,7 @@ def gained_here(desk: Desk, remote: str) -> Gained:
 
 
 def publish_branch(desk: Desk, made: Gained | None = None) -> Pushed | None:
-    """Push what a branch gained, or that of this checkout; None where there is nothing to push."""
+    """Push what a branch gained, by default that of this checkout; None where there is nothing to push."""
     remote = remote_of(desk)
     if remote is None or not may_publish_work(desk):
         return None
@@ -100,9 +106,11 @@ TRIES = 4
 
 
 def deliver_run(desk: Desk) -> str:
-    """Bring what was committed in a tree that was made for a run to the run's branch, where this desk stands in such a tree.
+    """Bring the commits made in a run's own worktree to the run's branch, where this desk is in such a
+    worktree.
 
-    By fast-forward alone. Else the commits stay on the branch that serves the run, and what is said says why.
+    The branch is moved by fast-forward alone. Else the commits stay on the branch that serves the run, and the
+    text that is returned says why.
     """
     served = served_in(desk.repo)
     tip = desk.refs.get("HEAD") or ""
@@ -135,7 +143,11 @@ def tip_of(desk: Desk, remote: str | None, branch: str) -> str | None:
 
 
 def move_branch(desk: Desk, remote: str | None, move: RefMove) -> str | None:
-    """None where it was moved; why the shared repository does not take it, or nothing, where somebody else was first."""
+    """Move a branch, on the remote or here, and return None where it was moved.
+
+    Else return why the shared repository refuses it, or an empty text where somebody else moved the branch
+    first.
+    """
     if remote is None:
         try:
             desk.refs.update([move])
@@ -149,14 +161,16 @@ def move_branch(desk: Desk, remote: str | None, move: RefMove) -> str | None:
 
 
 def gained(desk: Desk, began: str | None, tip: str) -> list[str]:
-    """The commits that came since, oldest first; all that there are where nobody knows."""
+    """Return the commits of `tip` since `began`, oldest first; all of them where `began` is not known."""
     since = (f"^{began}",) if began else ()
     return desk.repo.git.text("rev-list", "--topo-order", "--reverse", tip, *since).split()
 
 
 @dataclass(frozen=True)
 class Joined:
-    """An agent's commits together with what others brought to their branch; `how` in words, else `why` they are not."""
+    """Commits of an agent, joined with what others brought to their branch. `how` they were joined, else `why`
+    they are not.
+    """
 
     commits: tuple[str, ...] = ()
     how: str = ""
@@ -166,11 +180,11 @@ class Joined:
 def join_commits(
     desk: Desk, branch: str, there: str, made: Sequence[str], base: str | None, trailers: str = ""
 ) -> Joined:
-    """What brings an agent's commits to a branch that is at `there` and was at `base` when the agent began.
+    """Join an agent's commits with a branch that is at `there` and was at `base` when the agent began.
 
-    Merged where the branch only went on: the commits stay what they are, so that a later question stands on one of them.
-    Where it was rewritten they are replayed, since a merge would bring back all that was taken out; and not even that
-    where the branch is another one than before a rebase.
+    They are merged where the branch only went on: the commits stay what they are, so that a later question is
+    based on one of them. They are replayed where the branch was rewritten, since a merge would bring back all
+    that was taken out. They are not joined where the branch is another one than before a rebase.
     """
     git = desk.repo.git
     if base is None:
@@ -193,7 +207,7 @@ def join_commits(
 
 
 def head_branch(desk: Desk) -> str:
-    """The branch of this checkout; nothing where it is on none."""
+    """Return the branch of this checkout; empty where it is on none."""
     said = desk.repo.git.run("symbolic-ref", "-q", "HEAD", check=False).out.decode("utf-8", "replace").strip()
     return said.removeprefix(HEADS) if said.startswith(HEADS) else ""
 
@@ -205,10 +219,11 @@ def tip_there(desk: Desk, remote: str, branch: str) -> str | None:
 
 
 def withheld(desk: Desk, branch: str, there: str | None, tip: str, *, begun: str) -> str:
-    """Why an agent's commits are not brought to a branch that is at `there`; nothing where they may be.
+    """Return why an agent's commits are not brought to a branch that is at `there`; empty where they may be.
 
-    It was put on the branch `begun`, and no other that somebody has is moved for it. On the protected branch the project says
-    who decides and what its agents may do: for that it is moved by people alone.
+    The agent was put on the branch `begun`, and no other branch that exists is moved for it. The protected
+    branch has the files that say who decides and what the project's agents may do: commits that change them are
+    brought there by people alone.
     """
     if there is None:
         return ""
@@ -228,7 +243,7 @@ def withheld(desk: Desk, branch: str, there: str | None, tip: str, *, begun: str
 
 
 def signers_path(desk: Desk) -> str:
-    """Where the keys are whose signatures count."""
+    """Return the path of the file with the keys whose signatures count."""
     try:
         return load_book(desk).signers_path
     except BrokenPolicy:
@@ -236,7 +251,7 @@ def signers_path(desk: Desk) -> str:
 
 
 def protected_branch(desk: Desk) -> str:
-    """The name of the branch that the policy is read from; nothing where none is here."""
+    """Return the name of the branch that the policy is read from; empty where this clone has none."""
     for ref in protected_refs(desk):
         full = desk.refs.target(ref) if desk.refs.get(ref) is not None else ""
         if full.startswith(HEADS):
@@ -252,7 +267,10 @@ AGE = 600.0
 
 
 def cut_off(desk: Desk) -> list[CutOff]:
-    """What stands in the way of gates, since longer than any move takes: records first, since they tell of the branches."""
+    """List the locks left by a killed git that block the refs of gates, and are older than any move takes.
+
+    Records come first, since they name the branches.
+    """
     found = [lock for lock in desk.refs.cut_off(desk.clock() - AGE) if concerns_gates(desk, lock)]
     return sorted(found, key=lambda lock: not lock.ref.startswith(OPEN))
 
@@ -264,7 +282,7 @@ def concerns_gates(desk: Desk, lock: CutOff) -> bool:
 
 
 def finish_cut_off(desk: Desk, say: Callable[[str], None]) -> list[str]:
-    """Bring to its end what was recorded, and free the rest; the refs that this was about."""
+    """Finish the moves that are recorded and free the other locks. Return the refs of these locks."""
     done: list[str] = []
     # A record that comes to its end here may be what names a branch.
     for _ in range(2):
@@ -285,7 +303,7 @@ def finish_lock(desk: Desk, lock: CutOff) -> str:
 
 
 def record_goes_on(desk: Desk, lock: CutOff) -> bool:
-    """Whether it is an open gate's record, which goes on from where it is."""
+    """Return whether a lock is of an open gate's record, and would move that record on from where it is."""
     if not lock.ref.startswith(OPEN) or lock.new is None:
         return False
     tip = desk.refs.get(lock.ref)
@@ -297,7 +315,9 @@ def record_goes_on(desk: Desk, lock: CutOff) -> bool:
 
 
 def outcome_for(desk: Desk, lock: CutOff) -> str:
-    """The gate whose outcome says that this branch has what its lock holds; none where nobody recorded that."""
+    """Return the gate whose outcome says that this branch is at the commit in its lock; empty where no outcome
+    says so.
+    """
     for summary in summaries(desk):
         if summary.state != "resumed":
             continue

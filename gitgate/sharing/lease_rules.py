@@ -37,7 +37,7 @@ from ..store.records.journal import Journals
 
 
 def against_record(push: Push, gate: Gate, old: str | None) -> str:
-    """What speaks against the claims and outcomes that a push brings; empty when nothing does."""
+    """Return why the claims and outcomes that a push brings are refused; empty when they are accepted."""
     acts = [entry for entry in fresh(gate, old) if isinstance(entry.event, Claim | Outcome)]
     if not acts:
         return ""
@@ -56,7 +56,7 @@ def against_record(push: Push, gate: Gate, old: str | None) -> str:
 
 
 def counting_claim(gate: Gate, old: str | None) -> Entry | None:
-    """The claim that counted where the record was before the push."""
+    """Return the claim that counted where the record was before the push; None where none did."""
     found: Entry | None = None
     for entry in gate.history:
         if isinstance(entry.event, Claim | Outcome):
@@ -67,7 +67,11 @@ def counting_claim(gate: Gate, old: str | None) -> Entry | None:
 
 
 def against_next(push: Push, gate: Gate, before: Entry, lease: str | None, act: Entry) -> str:
-    """What follows a claim that counts: its own outcome, or the claim of somebody who saw its lease lapse."""
+    """Return why the event that follows a claim that counts is refused; empty when it is accepted.
+
+    Accepted are the claim's own outcome, proven by the next link, and the claim of somebody who saw its lease
+    lapse.
+    """
     claim = before.event
     if not isinstance(claim, Claim):
         return ""
@@ -83,14 +87,14 @@ def against_next(push: Push, gate: Gate, before: Entry, lease: str | None, act: 
 
 
 def at_claim(gate: Gate, claim: Entry) -> Gate:
-    """The gate as far as leases are concerned, with that claim."""
+    """Return the gate with this claim, for the functions that read leases."""
     from ..document import replace
 
     return replace(gate, claim=claim)
 
 
 def told_until(push: Push, gate: Leased, lease: str | None) -> Link:
-    """How far the chain of the claim that counts was told here."""
+    """Return the last link that was revealed here in the chain of the claim that counts."""
     chain = chain_of(gate) or Link("", 0)
     if lease is None or gate.claim is None or parents_of(push.desk, lease)[:1] != (gate.claim.commit,):
         return chain
@@ -98,7 +102,10 @@ def told_until(push: Push, gate: Leased, lease: str | None) -> Link:
 
 
 def against_takeover(push: Push, gate: Leased, lease: str | None) -> str:
-    """A claim in place of another one, or of a waiter: its lease has to have stood still for its whole term."""
+    """Return why a claim in place of another one, or of a waiter, is refused; empty when it is accepted.
+
+    The lease that it replaces must not have moved for its whole term.
+    """
     found = None if lease is None else (lease, read_lease(push.desk, gate.id, lease))
     said = found[1] if found is not None else None
     if said is not None and said.over:
@@ -113,7 +120,11 @@ def against_takeover(push: Push, gate: Leased, lease: str | None) -> str:
 
 
 def against_waiter(push: Push, gate: Gate, lease: str, acts: list[Entry]) -> str:
-    """A claim where a waiter has the lease: the waiter's own, with its outcome, or one that comes when that has lapsed."""
+    """Return why a claim is refused while a waiter has the lease; empty when it is accepted.
+
+    Accepted are the waiter's own claim with its outcome, and a claim that comes when the waiter's lease has
+    lapsed.
+    """
     if is_left_over(push, gate, lease):
         return ""
     then = without_claim(gate)
@@ -134,7 +145,7 @@ def without_claim(gate: Gate) -> Gate:
 
 
 def against_lease(push: Push, update: Update, gate: str) -> str:
-    """What speaks against a lease's move; empty when nothing does."""
+    """Return why a push may not move a gate's lease; empty when it may."""
     tip = push.after(OPEN + gate)
     if update.new is None:
         return against_end(push, update, gate, tip)
@@ -155,7 +166,10 @@ def against_lease(push: Push, update: Update, gate: str) -> str:
 
 
 def against_end(push: Push, update: Update, gate: str, tip: str | None) -> str:
-    """A lease goes with the outcome of its claim, or with its gate; one that is left is anybody's to take away."""
+    """Return why a push may not delete a gate's lease; empty when it may.
+
+    A lease goes with the outcome of its claim, or with its gate. Anybody may delete a lease that is left over.
+    """
     if tip is None or update.old is None:
         return ""
     after = push.gate(gate, tip)
@@ -168,19 +182,22 @@ def against_end(push: Push, update: Update, gate: str, tip: str | None) -> str:
 
 
 def is_left_over(push: Push, gate: Gate, lease: str) -> bool:
-    """Whether it is the lease of a claim that is over."""
+    """Return whether the lease belongs to a claim that is over."""
     above = parents_of(push.desk, lease)[:1]
     return any((entry.commit,) == above and isinstance(entry.event, Claim) for entry in gate.history)
 
 
 def ends_here(push: Push, gate: Gate) -> bool:
-    """Whether this push brings an outcome for the gate: that was judged with the record."""
+    """Return whether this push brings an outcome for the gate. That outcome was judged with the record."""
     new = fresh(gate, push.before(OPEN + gate.id))
     return any(isinstance(entry.event, Outcome) for entry in new)
 
 
 def against_holder(push: Push, update: Update, gate: Gate, said: Lease) -> str:
-    """The lease of the claim that counts: its first one comes with the claim, each other one with the next link."""
+    """Return why the lease of the claim that counts may not move; empty when it may.
+
+    The first lease comes with the claim, and each later one with the next link of the chain.
+    """
     claim, chain = gate.claim, chain_of(gate)
     above = parents_of(push.desk, update.new or "")
     if claim is None or above[:1] != (claim.commit,):
@@ -197,7 +214,10 @@ def against_holder(push: Push, update: Update, gate: Gate, said: Lease) -> str:
 
 
 def against_link(push: Push, update: Update, said: Lease, known: Link, above: tuple[str, ...]) -> str:
-    """It goes on from the lease that is there, and names the one that began the chain as its second parent."""
+    """Return why a renewed lease is refused; empty when it is accepted.
+
+    It must go on from the lease that is here, and name the lease that began the chain as its second parent.
+    """
     if not leases.leads_to(said.reveal, said.beat, known):
         return not_the_holder(said)
     if update.old is None or parents_of(push.desk, update.old)[:1] != above[:1]:
@@ -212,7 +232,10 @@ def not_the_holder(said: Lease) -> str:
 
 
 def against_attendance(push: Push, update: Update, gate: Gate, said: Lease) -> str:
-    """A waiter's lease: made where there is none, renewed by its waiter, replaced when that one is gone."""
+    """Return why a waiter's lease is refused; empty when it is accepted.
+
+    It may be made where there is none, renewed by its waiter, and replaced when that waiter is gone.
+    """
     if gate.opened.delivery != "wait" or gate.closed:
         return f"nobody acts on gate {gate.id}: a lease comes with a claim"
     above = parents_of(push.desk, update.new or "")
@@ -228,8 +251,10 @@ def against_attendance(push: Push, update: Update, gate: Gate, said: Lease) -> s
 
 
 def note_received(push: Push) -> None:
-    """From now on the terms of these leases run. What is there now is looked up: whoever pushes may name another value, and then
-    git moves nothing. An old link of a chain would be a sign of life otherwise.
+    """Note that the terms of the accepted leases begin now.
+
+    The present values of the refs are read here: whoever pushes may name other ones, and then git moves
+    nothing. Without this check, an old link of a chain would count as a sign of life.
     """
     named = {update.ref: update.old for update in push.updates}
     for gate, (oid, after) in push.received.items():
@@ -243,14 +268,14 @@ def note_received(push: Push) -> None:
 
 
 def load_pushed(push: Push, run: str, tip: str) -> Run:
-    """The run with this tip, read once."""
+    """Load the run with this tip, once for each push."""
     if (run, tip) not in push.runs:
         push.runs[run, tip] = Journals(push.desk.repo, push.desk.records).load(run, tip)
     return push.runs[run, tip]
 
 
 def against_run(push: Push, update: Update, run: str) -> str:
-    """What speaks against a journal's move; empty when nothing does."""
+    """Return why a push may not move a run's journal; empty when it may."""
     if update.new is None:
         return against_leaving(push, update, run)
     if run in push.folded_by():
@@ -264,7 +289,7 @@ def against_run(push: Push, update: Update, run: str) -> str:
 
 
 def against_events(push: Push, update: Update, run: str) -> str:
-    """What speaks against the events that a journal gains."""
+    """Return why the events that a journal gains are refused; empty when they are accepted."""
     tip = str(update.new)
     after = load_pushed(push, run, tip)
     places = {entry.commit: number for number, entry in enumerate(after.events)}
@@ -285,7 +310,9 @@ def against_events(push: Push, update: Update, run: str) -> str:
 
 
 def caller_of(push: Push, run: Run) -> Run | None:
-    """The run whose step this one says that it is, as this push leaves it, or as the archive has it."""
+    """Return the run that called this one, as this push leaves it, or as the archive has it; None where neither
+    has it.
+    """
     parent = run.called_by[0]
     known = push.archived.get(parent)
     folded = push.folded_by().get(parent)
@@ -295,7 +322,11 @@ def caller_of(push: Push, run: Run) -> Run | None:
 
 
 def against_talk(after: Run, new: list[RunEntry]) -> str:
-    """What anybody may say of a run leaves room for what its holder has to say, and for its end."""
+    """Return why signals and other words that anybody may write to a run are refused; empty when they are
+    accepted.
+
+    They must leave room in the journal for the events of its holder, and for its end.
+    """
     said = [entry.event for entry in new if entry.event.name in OF_NO_CONSEQUENCE]
     if not said or any(entry.event.name not in (*OF_NO_CONSEQUENCE, STOPPING) for entry in new):
         return ""
@@ -309,7 +340,9 @@ def against_talk(after: Run, new: list[RunEntry]) -> str:
 
 
 def against_run_work(push: Push, update: Update, run: str, tip: str) -> str:
-    """What speaks against the work of a run: while it waits, it is what its journal names."""
+    """Return why a push may not move the work of a run; empty when it may. While the run waits, its journal
+    names the work.
+    """
     rest = load_pushed(push, run, tip).rest
     named = rest.text("work") if rest is not None else ""
     if update.new is None:
@@ -320,7 +353,10 @@ def against_run_work(push: Push, update: Update, run: str, tip: str) -> str:
 
 
 def against_leaving(push: Push, update: Update, run: str) -> str:
-    """A journal goes only once the archive here had it, as it is, before this push."""
+    """Return why a push may not delete a journal; empty when it may.
+
+    The archive here must have had the journal, as it is, before this push.
+    """
     known = push.archived.get(run)
     if known is None or not known.run or update.old != known.tip:
         return f"run {run} is kept: a journal is not deleted unless the archive has it as it is (git gate archive)"
@@ -328,7 +364,10 @@ def against_leaving(push: Push, update: Update, run: str) -> str:
 
 
 def against_folded(push: Push, run: str, tip: str) -> str:
-    """A run that goes into the archive: ended, and as it is here; one that was never here is judged as if it came now."""
+    """Return why a run may not go into the archive; empty when it may.
+
+    The run must have ended, and be as it is here. A run that was never here is judged as if it were pushed now.
+    """
     if (known := push.archived.get(run)) is not None:
         return f"run {run} is in the archive of {known.month} already (git gate sync)"
     if len(push.folded_by().get(run, ())) > 1:
@@ -348,7 +387,9 @@ def against_folded(push: Push, run: str, tip: str) -> str:
 
 
 def against_message(push: Push, run: Run) -> str:
-    """Lists go by the tip's message, so that it has to say what the journal means."""
+    """Return why the message of a journal's tip is refused. Lists read it, so that it must say what the journal
+    means.
+    """
     commit = push.desk.records.commit(run.tip)
     why = misread(commit.encoding, commit.body)
     if why:
@@ -358,7 +399,11 @@ def against_message(push: Push, run: Run) -> str:
 
 
 def against_holders(push: Push, run: str, after: Run, count: int, new: list[RunEntry]) -> str:
-    """Each stretch of new events is its holder's: the one that held the run before, then whoever claims it."""
+    """Return why new events of a journal are refused because they are not their holder's; empty when they are
+    accepted.
+
+    The first events belong to the holder from before the push, the later ones to whoever claims the run in it.
+    """
     lease = push.before(LEASES + run)
     before = claim_before(after, count)
     for number, entry in enumerate(new, count):
@@ -376,7 +421,10 @@ def against_holders(push: Push, run: str, after: Run, count: int, new: list[RunE
 
 
 def against_words(push: Push, run: str, after: Run, count: int, new: list[RunEntry]) -> str:
-    """What the holder from before the push says: the lease goes on with it, or its last event tells the next link."""
+    """Return why events of the holder from before the push are refused; empty when they are accepted.
+
+    The run's lease must move with them, or the event that lets the run go must reveal the next link.
+    """
     then = as_of(run, after, count)
     known = told_until(push, then, push.before(LEASES + run))
     last = next((entry.event for entry in new if entry.event.name in LETS_GO), None)
@@ -399,12 +447,12 @@ def against_first_lease(push: Push, run: str, after: Run, new: list[RunEntry]) -
 
 
 def as_of(run: str, after: Run, count: int) -> Run:
-    """The run as it was after so many of its events."""
+    """Return the run as it was after its first `count` events."""
     return fold_run(run, after.events[:count])
 
 
 def claim_before(after: Run, count: int) -> Entry | None:
-    """The claim that counted after so many events."""
+    """Return the claim that counted after the run's first `count` events; None where none did."""
     return as_of(after.id, after, count).claim if count else None
 
 
@@ -412,7 +460,7 @@ def claim_before(after: Run, count: int) -> Entry | None:
 
 
 def against_run_lease(push: Push, update: Update, run: str, tip: str) -> str:
-    """What speaks against the move of a run's lease."""
+    """Return why a push may not move a run's lease; empty when it may."""
     after = load_pushed(push, run, tip)
     if update.new is None:
         return (
@@ -430,7 +478,10 @@ def against_run_lease(push: Push, update: Update, run: str, tip: str) -> str:
 
 
 def against_run_holder(push: Push, update: Update, run: Run, said: Lease) -> str:
-    """The first lease comes with its claim, each other one with the next link."""
+    """Return why a run's lease is refused as not its holder's; empty when it is accepted.
+
+    The first lease comes with its claim, and each later one with the next link of the chain.
+    """
     above = parents_of(push.desk, update.new or "")
     claim = run.claim
     if claim is None or above[:1] != (claim.commit,):

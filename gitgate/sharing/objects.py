@@ -27,7 +27,9 @@ WITHOUT_FILES = ("--objects", "--filter=blob:none", "--no-object-names")
 
 
 def against_objects(push: Push) -> dict[str, str]:
-    """By ref, what is wrong with an object that it brings; empty when all of them are read as git reads them."""
+    """Return by ref what is wrong with an object that it brings; empty when all of them are read here as git
+    reads them.
+    """
     brought = [one for one in push.updates if one.new is not None and one.old != one.new]
     records = [one for one in brought if not one.ref.startswith((WORK, EVIDENCE))]
     found = {}
@@ -42,7 +44,9 @@ def against_objects(push: Push) -> dict[str, str]:
 
 
 def against_records(push: Push, updates: Sequence[Update]) -> str:
-    """What is wrong with the commits and trees of records, folds, journals, leases and sessions."""
+    """Return what is wrong with the commits and trees of records, folds, journals, leases and sessions; empty
+    when nothing is.
+    """
     gates = {name for one in updates if is_id(name := one.ref.rpartition("/")[2])}
     known = {tip for kind in (OPEN, SESSIONS, LEASES) for gate in gates if (tip := push.here(kind + gate))}
     known.update(one.old for one in updates if one.old is not None)
@@ -51,7 +55,11 @@ def against_records(push: Push, updates: Sequence[Update]) -> str:
 
 
 def against_work(push: Push, update: Update) -> str:
-    """What is wrong with the commits of the work and the trees that are new in them, or with the order of headers beneath them."""
+    """Return what is wrong with the objects of the work; empty when nothing is.
+
+    Checked are its commits, the trees that are new in them, and the order of headers in the commits that they
+    build on.
+    """
     try:
         ours = evidence_of(push, update) if update.ref.startswith(EVIDENCE) else commits_of_work(push, update)
         read = [push.desk.records.commit(oid) for oid in ours]
@@ -68,7 +76,7 @@ def against_work(push: Push, update: Update) -> str:
 
 
 def commits_of_work(push: Push, update: Update) -> list[str]:
-    """The commits that git gate made of the work: of a gate without changes there is none; of a run it is one."""
+    """Return the commits that git gate made of the work: none for a gate without changes, and one for a run."""
     gate = update.ref.removeprefix(WORK)
     tip = push.after(OPEN + gate)
     if tip is None:
@@ -81,12 +89,12 @@ def commits_of_work(push: Push, update: Update) -> list[str]:
 
 
 def evidence_of(push: Push, update: Update) -> list[str]:
-    """The folds that keep the work of closed gates, as far as they are new."""
+    """Return those folds of the evidence that are new. They keep the work of closed gates."""
     return listed(push, [str(update.new)], {update.old} if update.old else (), "--first-parent")
 
 
 def listed(push: Push, tips: Iterable[str], known: Iterable[str | None], *how: str) -> list[str]:
-    """What git finds from these tips and not from what is known."""
+    """List the objects that git reaches from `tips` and not from `known`."""
     asked = "".join([*(f"{tip}\n" for tip in tips), *(f"^{tip}\n" for tip in known)])
     if not asked:
         return []
@@ -95,7 +103,7 @@ def listed(push: Push, tips: Iterable[str], known: Iterable[str | None], *how: s
 
 
 def against_each(push: Push, oids: Sequence[str], readers: dict[str, Read]) -> str:
-    """What is wrong with the first of these objects that cannot be read; empty when all can."""
+    """Return what is wrong with the first of these objects that cannot be read; empty when all can."""
     objects, width = push.desk.records.objects, push.desk.records.width
     for start in range(0, len(oids), AT_ONCE):
         objects.forget()

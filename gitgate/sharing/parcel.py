@@ -54,9 +54,10 @@ BROUGHT = f"{TRACKING}+stage/"  # `+` is in no remote's folder there
 
 @dataclass(frozen=True)
 class Parcel:
-    """What an agent made: refs of its own, its commits' last, the branch that it was on, and where that began.
+    """Refs and commits that an agent made in its job: `refs` of its own, the last of its commits (`head`), the
+    branch that it was on, and where that began.
 
-    `gate`: the one that it went on with; nothing of a first run.
+    `gate`: the gate that the agent went on with; empty for a first run.
     """
 
     gate: str = ""
@@ -67,7 +68,7 @@ class Parcel:
 
     @property
     def asked(self) -> list[str]:
-        """The gates that it opened."""
+        """Gates that the agent opened."""
         names = [ref.removeprefix(OPEN) for ref in self.refs if ref.startswith(OPEN)]
         return [name for name in names if name != self.gate]
 
@@ -84,7 +85,9 @@ def note_of(desk: Desk) -> Path:
 
 
 def stand_apart(desk: Desk) -> Path:
-    """Put a copy of the remote in its place, on this machine: from now on whatever is pushed from here goes there alone."""
+    """Put a copy of the remote in the remote's place, on this machine. From now on every push from here goes to
+    the copy alone.
+    """
     remote = remote_of(desk)
     if remote is None:
         raise Failure("there is no remote whose place a copy could take", hint="git remote add origin URL")
@@ -114,7 +117,7 @@ def lines(words: Iterable[str]) -> bytes:
 
 
 def pack(desk: Desk, folder: Path, gate: str = "") -> Parcel:
-    """Write what the agent made since into a folder, which is emptied first."""
+    """Write what the agent made since `stand_apart` into a folder, which is emptied first."""
     try:
         noted = read_local_note(note_of(desk), refs=dict, began=str, branch=str)
     except (OSError, ValueError) as missing:
@@ -172,7 +175,7 @@ def made_since(desk: Desk, before: Mapping[str, str], gate: str, noted: Mapping[
 
 
 class BadParcel(Failure):
-    """What an agent's job handed over is not what one may hand over. Nothing of it was taken."""
+    """Error of a parcel that has what an agent's job may not hand over. Nothing of the parcel was taken."""
 
     code = "bad_parcel"
 
@@ -184,7 +187,10 @@ class BadParcel(Failure):
 
 
 def open_parcel(desk: Desk, folder: Path, gate: str = "") -> Parcel:
-    """What is in the folder, its objects with those of this repository, no ref moved. BadParcel where anything is wrong."""
+    """Read a parcel from its folder, check it, and add its objects to this repository. No ref is moved.
+
+    BadParcel where anything is wrong.
+    """
     try:
         parcel = read_parcel(folder)
         why = (
@@ -209,7 +215,9 @@ def name_of(gate: str) -> str:
 
 
 def read_parcel(folder: Path) -> Parcel:
-    """The two files, regular ones and no others, within their bounds."""
+    """Read the two files of a parcel. They must be regular, the only ones in the folder, and within their
+    bounds.
+    """
     with os.scandir(folder) as entries:
         found = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
     others = sorted(set(found) - {SAID, PACK})
@@ -263,7 +271,10 @@ def parse_refs(said: object) -> dict[str, str]:
 
 
 def take_objects(desk: Desk, folder: Path, parcel: Parcel) -> None:
-    """Checked as a server checks what is pushed to it: each by itself, and that nothing is missing below the tips."""
+    """Take a parcel's objects, checked as a server checks what is pushed to it.
+
+    Each object is checked by itself, and none may be missing below the tips.
+    """
     git, tips = desk.repo.git, [*parcel.refs.values(), *filter(None, (parcel.head,))]
     if (folder / PACK).exists():
         git.run("index-pack", "--stdin", "--strict", input=(folder / PACK).read_bytes())
@@ -276,13 +287,13 @@ def take_objects(desk: Desk, folder: Path, parcel: Parcel) -> None:
 
 
 def is_commit(desk: Desk, oid: str) -> bool:
-    """Whether it is one itself: a tag only leads to one."""
+    """Return whether the object is a commit itself, and not a tag that leads to one."""
     found = desk.records.objects.find([f"{oid}^{{commit}}"])[0]
     return found is not None and found.oid == oid
 
 
 def against(desk: Desk, parcel: Parcel) -> str:
-    """What speaks against the refs; empty when nothing does."""
+    """Return why the refs of a parcel are refused; empty when they are accepted."""
     remote = remote_of(desk) or ""
     if parcel.head and not is_commit(desk, parcel.head):
         return f"{parcel.head[:10]} is no commit"
@@ -303,7 +314,9 @@ def against(desk: Desk, parcel: Parcel) -> str:
 
 
 def against_runs(desk: Desk, parcel: Parcel) -> str:
-    """A run is new, or of the family of the one whose question was answered."""
+    """Return why a run of the parcel is refused. A run must be new, or of the family of the one whose question
+    was answered.
+    """
     own = reload(desk, parcel.gate).opened.run if parcel.gate else ""
     named = [ref.removeprefix(RUNS) for ref in parcel.refs if ref.startswith(RUNS)]
     if len(named) > MOST_RUNS:
@@ -316,7 +329,7 @@ def against_runs(desk: Desk, parcel: Parcel) -> str:
 
 
 def root_of(desk: Desk, run: str) -> str:
-    """The run that called the one that called this one, as far as it goes, as this clone knows them."""
+    """Return the outermost run of those that called this one, as far as this clone knows them."""
     journals = Journals(desk.repo, desk.records)
     for _ in range(20):
         tip = desk.refs.get(RUNS + run)
@@ -328,7 +341,10 @@ def root_of(desk: Desk, run: str) -> str:
 
 
 def against_rules(desk: Desk, parcel: Parcel) -> str:
-    """By the rules of a server that takes pushes. The gate that the agent went on with is not moved by this."""
+    """Return why a server that takes pushes would refuse the parcel's refs; empty when it would accept them.
+
+    The gate that the agent went on with is left out, since the parcel does not move it.
+    """
     updates = [
         Update(desk.refs.get(ref), oid, ref) for ref, oid in parcel.refs.items() if ref != OPEN + parcel.gate
     ]
@@ -337,7 +353,7 @@ def against_rules(desk: Desk, parcel: Parcel) -> str:
 
 
 def put_in_place(desk: Desk, parcel: Parcel) -> None:
-    """Its refs are this clone's, as if the agent had asked here; whoever syncs shares them."""
+    """Create or move the parcel's refs in this clone, as if the agent had asked here. Whoever syncs shares them."""
     moves = [
         RefMove(ref, oid, desk.refs.get(ref)) for ref, oid in parcel.refs.items() if ref != OPEN + parcel.gate
     ]
@@ -353,7 +369,7 @@ def take_back(desk: Desk, parcel: Parcel) -> None:
 
 
 def outcome_in_parcel(desk: Desk, parcel: Parcel, claim: str) -> Outcome | None:
-    """How the agent ended, as its job says, for this very claim; None where that job did not come to say so."""
+    """Return how the agent ended, as its job says, for this very claim; None where that job recorded no outcome."""
     tip = parcel.refs.get(OPEN + parcel.gate)
     if tip is None:
         return None
@@ -375,5 +391,5 @@ def outcome_in_parcel(desk: Desk, parcel: Parcel, claim: str) -> Outcome | None:
 
 
 def commits_of(desk: Desk, parcel: Parcel, known: Sequence[str]) -> tuple[str, ...]:
-    """Those that nobody had before, oldest first."""
+    """Return the commits of a parcel that nobody had before, oldest first."""
     return tuple(commits.new_commits(desk.repo.git, [parcel.head], known)) if parcel.head else ()

@@ -27,7 +27,10 @@ LOGINS = ("GITGATE_ACTOR", "GL_USER", "GL_USERNAME", "REMOTE_USER")
 
 @dataclass(frozen=True)
 class Actor:
-    """Whoever pushes: by a login, or by the key that a push certificate was signed with. `how`: who vouches for it."""
+    """Person or account that pushes, known by a login, or by the key that signed the push certificate.
+
+    `how`: who vouches for the login or the key.
+    """
 
     login: str = ""
     key: str = ""
@@ -43,7 +46,10 @@ class Actor:
 
 
 def actor_of(env: Mapping[str, str], account: str) -> Actor:
-    """Who a receiving hook runs for. A certificate that is good by nobody is none."""
+    """Return the actor that a receiving hook runs for.
+
+    A push certificate counts only where its signature is good and names a signer and a key.
+    """
     signer = env.get("GIT_PUSH_CERT_SIGNER", "").strip()
     good = env.get("GIT_PUSH_CERT_STATUS") == "G" and env.get("GIT_PUSH_CERT_NONCE_STATUS") in ("OK", "SLOP")
     if good and signer and env.get("GIT_PUSH_CERT_KEY"):
@@ -56,7 +62,7 @@ def actor_of(env: Mapping[str, str], account: str) -> Actor:
 
 @dataclass(frozen=True)
 class Doorkeeper:
-    """Judges what is new in each gate of a push."""
+    """Judge of the new events in each gate of a push, by the policy."""
 
     desk: Desk
     book: Book
@@ -64,13 +70,13 @@ class Doorkeeper:
     cases: dict[str, RulingCase] = field(default_factory=dict)
 
     def case(self, gate: Gate) -> RulingCase:
-        """Looked up once for each gate, however many events it brings."""
+        """Return the facts of a gate that rulings need, computed once however many events the gate brings."""
         if gate.tip not in self.cases:
             self.cases[gate.tip] = case(self.desk, self.book, gate)
         return self.cases[gate.tip]
 
     def against(self, gate: Gate, old: str | None) -> str:
-        """What speaks against the events after `old`; empty when nothing does."""
+        """Return why the events after `old` are refused; empty when they are accepted."""
         why = entering.against_events(self.desk, gate, old)
         for entry in () if why else entering.fresh(gate, old):
             said = self.against_event(gate, entry)
@@ -79,17 +85,21 @@ class Doorkeeper:
         return why or self.against_strangers(gate, old)
 
     def against_strangers(self, gate: Gate, old: str | None) -> str:
-        """Say what others than those whom it is for have said or changed; empty where a policy says who may, or nobody did."""
+        """Return why words or changes are refused that come from others than those whom the question is for.
+
+        Empty where a policy says who may answer, or where there is nothing of the kind.
+        """
         for entry in entering.fresh(gate, old) if is_of_gate(held_to(self.book, gate)) else ():
             if said := self.against_stranger(gate, entry):
                 return entering.at(entry, said)
         return self.against_count(gate, old)
 
     def against_stranger(self, gate: Gate, entry: Entry) -> str:
-        """Where no policy says who may answer: what somebody says or changes whom the question is not for.
+        """Return why an event is refused because the question is not for its author. Used where no policy says
+        who may answer.
 
-        An address is that of the name or of a good signature: nothing says here whose login is whose. A login that an
-        answer brings counts where whoever pushes has logged in with it.
+        An address counts by the event's name or by a good signature: nothing says here whose login is whose. A
+        login that an answer brings counts only where whoever pushes has logged in with it.
         """
         event, by = entry.event, getattr(entry.event, "by", "")
         requester = gate.opened.asked.by
@@ -109,12 +119,14 @@ class Doorkeeper:
         return ruling_words(ruling.rule_on_recorded(book.policies, facts, who, said))
 
     def logged_in(self, who: Who) -> Who:
-        """Somebody without the login that their words bring, unless they push them."""
+        """Return a person without the login that their words bring, unless whoever pushes has that login."""
         same = who.login.casefold() == self.actor.login.casefold()
         return who if same or not who.login else Who(who.by, who.key, who.signer)
 
     def is_final(self, gate: Gate, entry: Entry) -> bool:
-        """Whether what is refused is so for want of a signature: that nobody can add to it."""
+        """Return whether an event is refused because its signature is bad or missing. Nobody can add one to it
+        later.
+        """
         if not isinstance(entry.event, Answer | Edit | Remark) or not entry.event.by:
             return False
         verdict = self.verdict(entry)
@@ -123,7 +135,10 @@ class Doorkeeper:
         return any(term.require_signed for term in ruling.deciding(self.book.policies, self.case(gate)))
 
     def against_count(self, gate: Gate, old: str | None) -> str:
-        """An answer that decides has to be acted on by somebody: as many people as it takes stand behind it."""
+        """Return why too few people stand behind the answer that decides; empty when there are enough.
+
+        A runner acts on such an answer, so that as many people as the gate requires must stand behind it.
+        """
         decided = any(entry.name in ("answered", "amended") for entry in entering.fresh(gate, old))
         book = held_to(self.book, gate)
         if not decided or not book.policies or gate.answer is None or not gate.answer.answer.by:
@@ -131,7 +146,7 @@ class Doorkeeper:
         return ruling_words(enough_people(self.desk, book, gate)) if len(alike(gate)) > 1 else ""
 
     def against_event(self, gate: Gate, entry: Entry) -> str:
-        """By the policy, as it is here now."""
+        """Return why the policy, as it is here now, refuses an event; empty when it allows it."""
         event = entry.event
         if isinstance(event, Answer):
             return self.against_answer(gate, entry, event)
@@ -156,7 +171,11 @@ class Doorkeeper:
         return ruling_words(ruling.rule_on_recorded(self.book.policies, facts, who, said_by(answer)))
 
     def speaker(self, gate: Gate, entry: Entry, by: str) -> tuple[Who, str]:
-        """Who stands behind a name: a good signature of theirs, or whoever pushes; else the reason why nobody does."""
+        """Return who vouches for a name, with an empty text; else the name alone, with the reason why nobody
+        does.
+
+        A good signature vouches for a name, else whoever pushes.
+        """
         verdict = self.verdict(entry)
         if verdict is not None and verdict.word == BAD:
             return Who(by), "its signature is bad"
@@ -181,7 +200,9 @@ class Doorkeeper:
         )
 
     def against_name(self, entry: Entry, by: str) -> str:
-        """Words in somebody's name are theirs; an agent's have no address."""
+        """Return why words are refused that are in the name of somebody else. An agent's name has no address,
+        and is not checked.
+        """
         if not has_address(by) or not ruling.needs_names(self.book.terms) or self.is_theirs(by):
             return ""
         verdict = self.verdict(entry)
@@ -192,7 +213,11 @@ class Doorkeeper:
         return "" if named else f"it is signed by {ruling.who_words(who)}, but in the name of {by}"
 
     def against_question(self, gate: Gate, opened: Opened) -> str:
-        """It asks for as many as the policy wants, and is in the name of whoever pushes it where that decides something."""
+        """Return why the policy refuses a question; empty when it allows it.
+
+        The question must ask for as many answers as the policy wants. It must be in the name of whoever pushes
+        it where that name decides something.
+        """
         facts = self.case(gate)
         terms = ruling.deciding(self.book.policies, facts)
         for term in terms:
@@ -208,7 +233,10 @@ class Doorkeeper:
         )
 
     def against_change(self, gate: Gate, entry: Entry, by: str) -> str:
-        """To end, take back or change a gate is for whose agent asked, and for who may answer."""
+        """Return why the policy refuses to end, withdraw or change a gate.
+
+        That is for the person whose agent asked, and for those who may answer.
+        """
         facts = self.case(gate)
         terms = ruling.deciding(self.book.policies, facts)
         if not ruling.needs_names(terms) and not any(term.require_signed for term in terms):
@@ -226,15 +254,19 @@ class Doorkeeper:
         return why or ruling_words(ruling.rule_on(self.book.policies, facts, who, SaidHow(self.desk.now)))
 
     def against_runner(self) -> str:
-        """Claims, their leases and what came of them: from whom the policy lets act."""
+        """Return why the policy does not let whoever pushes act as a runner: write claims, their leases and
+        outcomes.
+        """
         return self.unless_among([policy.runners for policy in self.book.policies], "a runner")
 
     def is_theirs(self, by: str) -> bool:
-        """Whether whoever pushes is the one with this name."""
+        """Return whether the name is that of whoever pushes."""
         return ruling.is_named(self.book.policies, self.actor.named(by))
 
     def unless_among(self, lists: Sequence[Sequence[Person] | None], what: str) -> str:
-        """Whoever pushes has to be on every list that there is."""
+        """Return why whoever pushes is refused; empty when they are on every list that there is. `what`: a word
+        for who is listed.
+        """
         who = self.actor.named(self.actor.signer)
         if all(listed is None or ruling.among(self.book.policies, listed, who) for listed in lists):
             return ""
@@ -242,7 +274,10 @@ class Doorkeeper:
 
 
 def changes_gate(entry: Entry) -> bool:
-    """Whether an event answers, ends or changes a gate in somebody's name; a question, a comment and what runners write do not."""
+    """Return whether an event answers, ends or changes a gate in somebody's name.
+
+    A question, a comment and the events of runners do not.
+    """
     kind = traits(entry.name)
     if isinstance(entry.event, Opened | Claim | Outcome) or kind.silent:
         return False
@@ -250,7 +285,7 @@ def changes_gate(entry: Entry) -> bool:
 
 
 def ruling_words(said: Ruling) -> str:
-    """Why it is not allowed, with the rule; empty when it is."""
+    """Return why a ruling does not allow something, with its rule; empty when it does."""
     if said.of_gate:
         return "" if said.allowed else said.why
     where = f" ({said.source})" if said.source else ""
