@@ -24,7 +24,9 @@ ReplyWays = tuple[tuple[str, Sequence[str] | None], ...]
 
 @dataclass(frozen=True)
 class Given:
-    """What a person gave, on whichever surface. `approve` is None when neither word was said."""
+    """Input of a person for one question, from any surface. `approve` is None when the person said neither yes nor
+    no.
+    """
 
     text: str | None = None
     approve: bool | None = None
@@ -45,8 +47,10 @@ class Given:
 
 @dataclass(frozen=True)
 class Control:
-    """One thing to fill in on a page. `kind`: "lines" and "line" take words, "one" and "several" take of `choices` (what is
-    sent, its label, what is said of it), "menu" as well, where nothing may be taken. `name` is unique within its question.
+    """Input field of a question on a page. `name` is unique within its question.
+
+    Kinds "lines" and "line" take words. "one" and "several" take of `choices`: the value that is sent, its label,
+    its description. "menu" takes of `choices` as well, or nothing.
     """
 
     kind: str
@@ -62,7 +66,7 @@ Filled = Mapping[str, Sequence[str]]
 
 
 class QuestionType:
-    """A type of question. What stands here is right for an answer of a few words; a type says what differs."""
+    """Type of a question. This base class suits an answer of a few words; each type overrides what differs."""
 
     name = ""
     aliases: tuple[str, ...] = ()  # words that other systems use for it
@@ -79,15 +83,15 @@ class QuestionType:
 
     @property
     def approves(self) -> bool:
-        """Whether a yes to it allows something: policies and defaults look at that."""
+        """Return whether a yes to this question allows something; policies and defaults depend on that."""
         return bool(self.signals)
 
     def expected(self, question: Question) -> str:
-        """What would be an answer, in a few words."""
+        """Return in a few words which answers the question accepts."""
         return "expected some text"
 
     def typed(self, question: Question) -> str:
-        """How an answer is typed, and what would be one."""
+        """Return the command that answers the question, and which answers it accepts."""
         from shlex import quote
 
         words = quote(question.labels[0]) if question.labels else self.word
@@ -101,7 +105,7 @@ class QuestionType:
     # The answer
 
     def read(self, question: Question, given: object) -> Value:
-        """What `given` means as an answer; BadAnswer says what was expected."""
+        """Return the answer's value that `given` means; raise BadAnswer, which says what was expected."""
         if not isinstance(given, str):
             raise BadAnswer(f"expected text, found {kind_of(given)}", about=question.key)
         text = given.strip("\n")
@@ -110,11 +114,11 @@ class QuestionType:
         return text
 
     def is_possible(self, question: Question, value: Value) -> bool:
-        """Whether a recorded value is one that this question can have."""
+        """Return whether this question can have this recorded value."""
         return isinstance(value, str) and bool(value.strip())
 
     def yes_no(self, question: Question, *, approve: bool) -> Value:
-        """What --approve and --reject mean."""
+        """Return the value that --approve or --reject means; raise BadAnswer where it means none."""
         flag = "--approve" if approve else "--reject"
         raise BadAnswer(
             f"{flag} answers an approval; this is {article(question.type)} question",
@@ -123,7 +127,7 @@ class QuestionType:
         )
 
     def from_pairs(self, question: Question, pairs: Sequence[tuple[str, str]]) -> Value:
-        """What `-a KEY=VALUE` means."""
+        """Return the value that `-a KEY=VALUE` gives."""
         named = unique(pairs)
         strange = [key for key in named if key != question.key]
         if strange:
@@ -134,13 +138,15 @@ class QuestionType:
         return self.read(question, named[question.key])
 
     def other(self, words: str) -> Value:
-        """An answer in free text, in place of an option."""
+        """Return the value for an answer in free text, in place of an option."""
         return words
 
     def proposed(
         self, question: Question, data: Mapping[str, object], said: Mapping[str, str]
     ) -> Value | None:
-        """What a session proposes: the fields of its signal, and the words among them."""
+        """Return the value that a session proposes in the fields of its signal or, failing those, in its words; None if
+        it has none.
+        """
         value = given_value(data)
         if value is None:
             value = next((said[name] for name in WORDS if said[name]), None)
@@ -149,29 +155,31 @@ class QuestionType:
     # How it is shown
 
     def ways(self, question: Question, start: str) -> list[str]:
-        """The commands that answer it, in a letter."""
+        """Return the commands that answer the question, for the text view of a gate."""
         return [f"{start} TEXT    (or --edit, to write it in your editor)"]
 
     def details(self, question: Question, cells: int = UNCUT) -> str:
-        """What is to be known of the answer wherever the question is shown, besides its options."""
+        """Return what every surface shows of the possible answer besides the options; `cells` limits its width."""
         return ""
 
     def legend(self, question: Question, cells: int) -> str:
-        """The same in a letter, where no command stands beside it."""
+        """Return the details of the possible answer for the text view of a gate, where no command is printed next to
+        them.
+        """
         return self.details(question, cells)
 
     # The agent in a session
 
     def value_schema(self, question: Question) -> dict[str, object]:
-        """The JSON Schema of the value that its tool takes."""
+        """Return the JSON Schema of the value that the agent's tool takes."""
         return {"type": "string"}
 
     def example(self, question: Question) -> str:
-        """A value that `git gate outcome` would take, ready to type."""
+        """Return an example value for `git gate outcome`, ready to type."""
         return "'THE ANSWER'"
 
     def outcome_value(self, question: Question, text: str) -> object:
-        """The value that it types."""
+        """Return the value that the text typed after `git gate outcome` stands for."""
         return text
 
     # The terminal and the editor
@@ -183,25 +191,27 @@ class QuestionType:
         return f"{self.means}; {self.expected(question)}"
 
     def understood(self, question: Question, word: str, own_words: Callable[[], str]) -> tuple[object, str]:
-        """What a line at the prompt means, and the note in it; `own_words` asks for what is no option."""
+        """Return the answer and the note in a line typed at the prompt; `own_words` asks for free text where the
+        question allows it.
+        """
         return word, ""
 
     def sections(self, question: Question) -> list[str]:
-        """The parts of an answer that is written in an editor."""
+        """Return the parts of an answer that is written in an editor."""
         return []
 
     def written(self, question: Question, text: str) -> Given:
-        """What was written there."""
+        """Return the input that was written in the editor."""
         return Given(text=text.strip())
 
     # A page
 
     def controls(self, question: Question) -> list[Control]:
-        """What is filled in to answer it."""
+        """Return the input fields of a page that answer the question."""
         return [Control("lines")]
 
     def filled(self, question: Question, said: Filled) -> object:
-        """The value that was filled in, for `Given.values`."""
+        """Return the value that was filled in on a page, for `Given.values`."""
         words = words_in(said, "")
         if not words.strip():
             raise self.empty(question)
@@ -210,39 +220,43 @@ class QuestionType:
     # Comments on a forge
 
     def replied(self, question: Question, text: str) -> Given:
-        """What stands after `/answer`."""
+        """Return the input in the text after `/answer` in a comment."""
         return Given(text=without_key(text, question))
 
     def part_replied(self, question: Question, words: str) -> object:
-        """The same where it is one of several questions."""
+        """Return the input for this question from a comment that answers several questions."""
         return words
 
     def chosen(self, question: Question, words: str) -> object:
-        """What stands after `/choose`."""
+        """Return the value for the options named after `/choose`; raise BadAnswer where the question has no options."""
         raise BadAnswer(f"/choose is for questions with options; this is {self.noun}")
 
     def reply_ways(self, question: Question) -> Iterator[ReplyWays]:
-        """Replies ready to copy."""
+        """Yield replies that are ready to copy."""
         yield (("/answer your words", None),)
 
     def reply_part(self, question: Question) -> str:
-        """Its answer in a reply to several questions."""
+        """Return an example answer to this question for a reply to several questions."""
         return "…"
 
 
 def words_in(said: Filled, name: str) -> str:
-    """What was typed in a control, or chosen in one that takes one thing; the lines of a page end as on any machine."""
+    """Return the text typed in a control, or the choice of one that takes one thing; line ends of a page become
+    newlines.
+    """
     given = said.get(name) or ("",)
     return given[0].replace("\r\n", "\n")
 
 
 def is_place(question: Question, word: str) -> bool:
-    """Whether it is the place of an option, as a page sends it."""
+    """Return whether `word` is the index of an option, counted from 0, as a page sends it."""
     return word.isascii() and word.isdecimal() and len(word) <= 6 and int(word) < len(question.options)
 
 
 def field_control(place: str, name: str, detail: object, kind: str, *, needed: bool) -> Control:
-    """What is filled in for a form's field, of which `kind` says what it takes: a menu where it says what there is."""
+    """Return the control for a form's field: a menu where the schema lists the values, or asks yes or no. `kind`
+    describes the value in words.
+    """
     said = detail if isinstance(detail, Mapping) else {}
     described = said.get("description")
     parts = (described if isinstance(described, str) else "", kind)
@@ -258,7 +272,7 @@ def field_control(place: str, name: str, detail: object, kind: str, *, needed: b
 
 
 def article(name: str) -> str:
-    """`an approval`, `a choice`."""
+    """Return the name with its article: `an approval`, `a choice`."""
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
@@ -275,7 +289,7 @@ def kind_of(given: object) -> str:
 
 
 def given_value(data: Mapping[str, object]) -> object:
-    """The first of the names that a proposed value goes by, or nothing."""
+    """Return the proposed value under the first of its possible names that is present, or None."""
     return next((data[name] for name in VALUES if data.get(name) is not None), None)
 
 
@@ -294,7 +308,9 @@ def without_key(text: str, question: Question) -> str:
 
 
 def lines_of(questions: Sequence[Question], text: str) -> dict[str, str]:
-    """`key: value` lines, as they are written in a comment; a line without a key goes on with the one before."""
+    """Return the answers of a comment by key, from `key: value` lines. A line without a key continues the one
+    before.
+    """
     keys = {q.key for q in questions}
     named: dict[str, str] = {}
     current = ""
@@ -335,8 +351,8 @@ def quoted_whole(text: object) -> str:
 
 
 def match_option(question: Question, given: str) -> str | None:
-    """The one label that `given` means: the label in any case, `#2`, or a unique beginning of it. A bare number is a place where
-    no label begins with it.
+    """Return the one label that `given` means: the label in any case, `#2`, or a unique beginning of a label. A bare
+    number is a place where no label begins with it.
     """
     folded = given.casefold()
     exact = [label for label in question.labels if label == given] or [
@@ -376,7 +392,7 @@ def is_option(question: Question, word: str) -> bool:
 
 
 def as_number(question: Question, word: str) -> str:
-    """`2` as `#2`, unless an option is called so."""
+    """Return `2` as `#2`, unless an option has that label."""
     word = word.strip()
     return f"#{word}" if word.isdecimal() and match_option(question, word) is None else word
 
@@ -385,7 +401,7 @@ def as_number(question: Question, word: str) -> str:
 
 
 def labelled(question: Question, word: str) -> list[int]:
-    """The options that are called so: as it stands, in any case, or as the comment shows it."""
+    """Return the places of the options with this label: exactly, in any case, or as a comment shows it."""
     folded, shown = word.casefold(), one_line(word).casefold()
     exact = [place for place, label in enumerate(question.labels) if label.casefold() == folded]
     return exact or [
@@ -394,20 +410,22 @@ def labelled(question: Question, word: str) -> list[int]:
 
 
 def numbered(question: Question, word: str) -> int | None:
-    """The option at that place, counted from 1; any number of `#` before it changes nothing."""
+    """Return the index of the option at that place, counted from 1; any number of `#` before it changes nothing."""
     found = re.fullmatch(NUMBER, word)
     place = int(found.group(1)) - 1 if found else -1
     return place if 0 <= place < len(question.options) else None
 
 
 def sure_number(question: Question, place: int, marks: int = 0) -> str:
-    """The shortest number that means this place and is no other option's label."""
+    """Return the shortest number that means this place and is no other option's label."""
     forms = (f"{'#' * many}{place + 1}" for many in range(marks, marks + len(question.options) + 1))
     return next(form for form in forms if set(labelled(question, form)) <= {place})
 
 
 def picked(question: Question, word: str) -> str:
-    """The label that a word after `/choose` means; as it stands where core has to find the option, or to refuse it."""
+    """Return the label that a word after `/choose` means; a word that matches none is returned for the caller to
+    resolve or refuse.
+    """
     found = labelled(question, word)
     place = numbered(question, word)
     meant = sorted({*found, *([] if place is None else [place])})
@@ -419,7 +437,9 @@ def picked(question: Question, word: str) -> str:
 
 
 def answered(question: Question, word: str) -> str:
-    """The same after `/answer`, where a bare number is a label, or nothing: it may be how many."""
+    """Return the label that a word after `/answer` means. A bare number counts only as a label, as it may be a
+    quantity. A word that matches no label is returned unchanged.
+    """
     if word.startswith("#"):
         return picked(question, word)
     found = labelled(question, word)
@@ -440,7 +460,7 @@ def could_be(question: Question, word: str, places: Sequence[int]) -> str:
 
 
 def several_picked(question: Question, text: str) -> list[str]:
-    """The options of a list after `/choose`, by number or label; a label may hold a comma itself."""
+    """Return the options of a list after `/choose`, by number or label; a label may itself contain a comma."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     whole = labelled(question, text.strip())
     if not whole:
@@ -455,7 +475,7 @@ def several_picked(question: Question, text: str) -> list[str]:
 
 
 def several_answered(question: Question, text: str) -> list[str]:
-    """The same after `/answer`."""
+    """Return the options of a list after `/answer`. A text that is one whole label, commas included, is that option."""
     whole = labelled(question, text)
     if whole:
         return [question.labels[whole[0]]]

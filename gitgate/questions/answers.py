@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def read_answer(questions: Sequence[Question], given: Given) -> tuple[dict[str, Value], str]:
-    """The values by question key, and the verdict."""
+    """Return the values by question key, and the verdict."""
     if given.values is not None:
         values = read_mapping(questions, given.values)
     elif len(questions) == 1:
@@ -38,8 +38,9 @@ def verdict_of(questions: Sequence[Question], values: Mapping[str, Value]) -> st
 
 
 def misfit(opened: Opened, answer: Answer) -> str:
-    """What is wrong with a recorded answer, or nothing. Forms are held against their schema before they are written,
-    and by `verify`: importing that costs more than all of this.
+    """Return what is wrong with a recorded answer, or an empty text. Forms are not validated against their schema
+    here: that is done before they are written, and by `verify`, because importing the validator costs more than
+    this whole check.
     """
     by_key = {question.key: question for question in opened.questions}
     if set(answer.values) != set(by_key):
@@ -58,7 +59,9 @@ def misfit(opened: Opened, answer: Answer) -> str:
 
 
 def misfit_default(opened: Opened, answer: Answer) -> str:
-    """A default is what the question declared, in nobody's name, where the deadline was to bring it about."""
+    """Return what is wrong with a recorded default, or an empty text. A default is the value that the question
+    declared, in nobody's name, where the deadline was to apply it.
+    """
     if answer.by or answer.amends:
         return "a default is nobody's answer, and amends none"
     if opened.on_timeout != "default":
@@ -118,7 +121,7 @@ def read_mapping(questions: Sequence[Question], named: Mapping[str, object]) -> 
 
 
 def read_free(question: Question, given: object) -> Value:
-    """Among several questions `other:TEXT` is how free text is told from a mistyped label."""
+    """Return the value of one answer among several, where `other:TEXT` tells free text from a mistyped label."""
     if (
         TYPES[question.type].has_options
         and isinstance(given, str)
@@ -137,7 +140,7 @@ def read_free(question: Question, given: object) -> Value:
 
 
 def printed(questions: Sequence[Question], answer: Answer) -> str:
-    """What an answer prints as: the contract with scripts and agents that read it."""
+    """Return an answer as it is printed. Scripts and agents read this, so its format is a contract."""
     if len(questions) > 1:
         lines = [f"{q.key}: {value_words(answer.values.get(q.key))}" for q in questions]
     else:
@@ -167,7 +170,9 @@ NOBODY_ANSWERED = "nobody answered before the deadline"
 
 @dataclass(frozen=True)
 class SessionEnding:
-    """What came of it. `value` is what a person said, and nothing else: a default is nobody's answer."""
+    """Ending of a conversation. `value` is the recorded answer, never a default; `confirmed` says whether a person
+    gave or confirmed it.
+    """
 
     outcome: str
     value: Value | None = None
@@ -181,12 +186,14 @@ class SessionEnding:
 
     @property
     def proceed(self) -> bool:
-        """Whether a person said yes to going on."""
+        """Return whether a person confirmed that the agent may proceed."""
         return self.outcome == COMPLETED and self.value is True and self.confirmed
 
 
 def plain_result(gate: Gate) -> dict[str, object] | None:
-    """The same for programs; None for another question, and while the gate waits. A checkpoint says whether to proceed."""
+    """Return the ending of a conversation as JSON fields; None for any other question, and while the gate waits. For
+    a checkpoint, `proceed` says whether the agent may go on.
+    """
     question, ended = talk_question(gate), session_ending(gate)
     if question is None or ended is None:
         return None
@@ -203,15 +210,15 @@ def plain_result(gate: Gate) -> dict[str, object] | None:
 
 
 def talk_question(gate: Gate) -> Question | None:
-    """The question of a gate that is decided in a conversation."""
+    """Return the question of a gate that is decided in a conversation; None if it has none."""
     return next((question for question in gate.opened.questions if question.type == "session"), None)
 
 
 def session_ending(gate: Gate) -> SessionEnding | None:
-    """None while the gate waits.
+    """Return how the conversation of a gate ended; None while the gate waits.
 
-    A stop and a withdrawal are `cancelled`, unless the stop says of the conversation that its time ran out; a deadline of
-    the gate that passed is `timeout`, with a default or without.
+    A stop and a withdrawal are `cancelled`, unless the stop says of the conversation that its time ran out. A
+    deadline of the gate that passed is `timeout`, with a default or without.
     """
     if gate.state == AWAITING:
         return None
@@ -225,7 +232,9 @@ def session_ending(gate: Gate) -> SessionEnding | None:
 
 
 def answered(gate: Gate, said: Answer) -> SessionEnding:
-    """The value is that of the question; what was said beside it is the reason for a no, and a message with a yes."""
+    """Return the ending of a conversation that came to an answer. A note is the reason for a no, and a message with
+    a yes.
+    """
     question = talk_question(gate) or gate.opened.questions[0]
     value = said.values.get(question.key)
     refused = value is False
@@ -254,7 +263,9 @@ def ending(
 
 
 def proposal_of(gate: Gate) -> Remark | None:
-    """What a conversation proposed last, while the gate waits: nobody has confirmed it."""
+    """Return the proposal that a conversation made last, while the gate waits; nobody has confirmed it. None if
+    there is none.
+    """
     if gate.state != AWAITING:
         return None
     for entry in reversed(gate.history):
@@ -264,5 +275,7 @@ def proposal_of(gate: Gate) -> Remark | None:
 
 
 def is_proposal(remark: Remark) -> bool:
-    """Only a remark may be one: whatever else comes of a conversation has ended the gate."""
+    """Return whether an event proposes an answer. Only a remark may: any other event of a conversation has ended the
+    gate.
+    """
     return remark.session is not None and remark.session.outcome == "proposed"

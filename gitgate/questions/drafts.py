@@ -33,7 +33,7 @@ OF_OTHERS = ("hitl", "id", "agent_id", "timestamp", "answered", "working_dir", "
 
 @dataclass(frozen=True)
 class Draft:
-    """What somebody wants to ask. None: not said, so that settings may decide."""
+    """Draft of a gate, before it is opened. None means not given, so that settings may decide."""
 
     questions: tuple[Question, ...]
     title: str = ""
@@ -64,7 +64,7 @@ def question(
     schema: Mapping[str, object] | None = None,
     talk: Talk | None = None,
 ) -> Question:
-    """One question from flags or keyword arguments."""
+    """Return one question, made from flags or keyword arguments."""
     if not prompt.strip():
         raise Usage("a question needs words", hint='git gate ask "Which database?" -o Postgres -o SQLite')
     name = "choice" if type is None and options else "form" if type is None and schema else type or "text"
@@ -146,18 +146,22 @@ def other_words() -> str:
 
 
 def option(text: str) -> Option:
-    """`LABEL` or `LABEL=TEXT`; the first `=` splits, `\\=` is literal."""
+    """Return the option that `LABEL` or `LABEL=TEXT` means; the first `=` splits, and a backslash before `=` makes
+    it literal.
+    """
     label, mark, description = re.sub(r"\\=", "\0", text).partition("=")
     return Option(label.replace("\0", "=").strip(), description.replace("\0", "=").strip() if mark else "")
 
 
 def option_list(text: str) -> tuple[Option, ...]:
-    """`A,B,C`."""
+    """Return the options of `A,B,C`."""
     return tuple(Option(part.strip()) for part in text.split(",") if part.strip())
 
 
 def read_draft(root: Field) -> Draft:
-    """A question file: our own form, or one question written flat, in our words or in other systems'."""
+    """Return the draft in a question file: our own form, or one question written flat, in our words or in other
+    systems'.
+    """
     listed = root.get("questions")
     refuse_unknown_fields(root, listed)
     questions = tuple(parse_questions(listed)) if listed else (read_flat(root),)
@@ -176,7 +180,9 @@ NOTED = ("deferred", "need", "pull_request")
 
 
 def read_config(root: Field) -> dict[str, object] | None:
-    """What a file's author keeps with the question for themselves. What our own hooks are trusted to say it may not."""
+    """Return the data of their own that a file's author keeps with the question. Refuse the names that git gate
+    itself writes: they decide how an answer is acted on, and only our own hooks may set them.
+    """
     config = root.get("config")
     for name, field in config.mapping().items() if config else ():
         if str(name).strip().casefold() in NOTED:
@@ -188,7 +194,9 @@ def read_config(root: Field) -> dict[str, object] | None:
 
 
 def said_of(root: Field, row: GateField) -> Any:
-    """What the file says of a field of the gate; an empty text says nothing."""
+    """Return the value that the file gives for a field of the gate, under any of the field's names; an empty text
+    counts as missing.
+    """
     for name in (row.word, *row.also):
         found = find_field(root, name)
         value = None if found is None or found.value is None else row.read(found)
@@ -198,7 +206,9 @@ def said_of(root: Field, row: GateField) -> Any:
 
 
 def refuse_pointless(question: Question, item: Field) -> None:
-    """What stands there and would mean nothing."""
+    """Refuse fields of a question that have no effect: a choice of one option, or `other: false` where there are no
+    options.
+    """
     if question.type == "choice" and len(question.options) == 1:
         item.need("options").fail(SINGLE, hint="add another, or ask an approval or text")
     other = item.get("other")
@@ -210,7 +220,7 @@ def refuse_pointless(question: Question, item: Field) -> None:
 
 
 def refuse_unknown_fields(root: Field, listed: Field | None) -> None:
-    """An error at the first field that no question file has, with the one that was probably meant."""
+    """Refuse the first field that no question file has; the error names the field that was probably meant."""
     version = root.get("hitl")
     if version is not None and (type(version.value) is not int or version.value != 1):
         version.fail("this gitgate reads version 1 of the format; upgrade it to ask with this file")
@@ -227,7 +237,9 @@ def refuse_unknown_fields(root: Field, listed: Field | None) -> None:
 
 
 def refuse_unknown_terms(question: Field) -> None:
-    """The same for how a conversation is to be held, and for its outcome as other systems write that."""
+    """Refuse unknown fields in the terms of a conversation, and in its `outcomeSchema`, as other systems write the
+    outcome.
+    """
     for name in OF_CONVERSATION:
         terms = question.get(name)
         if terms is None or not isinstance(terms.value, dict):
@@ -239,7 +251,7 @@ def refuse_unknown_terms(question: Field) -> None:
 
 
 def expect_names(root: Field, names: Sequence[str]) -> None:
-    """An error at the first key of a mapping that is not one of `names`."""
+    """Refuse the first key of a mapping that is not one of `names`."""
     for name, field in root.mapping().items():
         if name not in names:
             meant = nearest(name, names)
@@ -267,7 +279,7 @@ def read_flat(root: Field) -> Question:
 
 
 def attached(root: Field) -> tuple[str, ...]:
-    """The files to attach. One that leads out of the tree is refused here, where its line is known."""
+    """Return the files to attach. Refuse a path that leads out of the tree here, where its line is known."""
     found = root.get("attach")
     for item in () if found is None else found.items():
         if ".." in item.text(most=4096).split("/"):
@@ -294,9 +306,10 @@ OF_AN_AGENT = ("system", "model", "cwd", "mcp", "transcript", "save_every", "res
 def talk_of(
     given: Mapping[str, object], flag: Callable[[str], str], *, options: bool = False, schema: bool = False
 ) -> Talk:
-    """The conversation that was described by `given`, by the names of Talk's fields; `flag` says how each was called.
+    """Return the conversation described by `given`, keyed by the names of Talk's fields; `flag` gives each its name
+    for errors.
 
-    Options make it a selection and a schema makes it structured, where no outcome was named.
+    Where no outcome is named, options make it a selection and a schema makes it structured.
     """
     said = {name: value for name, value in given.items() if value is not None and value is not False}
     if said.get("checkpoint"):
@@ -322,7 +335,7 @@ def refuse_beside_checkpoint(said: Mapping[str, object], flag: Callable[[str], s
 
 
 def refuse_elsewhere(type: str | None, said: Mapping[str, object], flag: Callable[[str], str]) -> None:
-    """What belongs to a conversation has no meaning for another question."""
+    """Refuse terms of a conversation for a question that is not decided in a session."""
     first = next((name for name, value in said.items() if value is not None and value is not False), None)
     if first is not None and (type is None or type_name(type) != "session"):
         raise Usage(
@@ -332,7 +345,7 @@ def refuse_elsewhere(type: str | None, said: Mapping[str, object], flag: Callabl
 
 
 def parse_json(data: bytes | str, source: str) -> object:
-    """JSON as it is written by hand; what is wrong is named with line and column."""
+    """Return the value of JSON written by hand; an error names line and column."""
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
         found: object = json.loads(text, parse_constant=refuse_constant)
@@ -348,7 +361,7 @@ def parse_json(data: bytes | str, source: str) -> object:
 
 
 def as_json(value: object, source: str) -> object:
-    """A value of Python's as JSON has it; what JSON does not have is refused rather than turned into text."""
+    """Return a Python value as JSON has it; refuse what JSON lacks rather than turn it into text."""
     try:
         found: object = json.loads(json.dumps(value, allow_nan=False))
         return found
@@ -361,7 +374,9 @@ def refuse_constant(name: str) -> object:
 
 
 def check_context(question: Question) -> None:
-    """A record holds what is needed to decide, not the evidence itself."""
+    """Refuse a conversation's context that is too large: a record holds what is needed to decide, not the evidence
+    itself.
+    """
     talk = question.talk
     if talk is None or talk.context is None:
         return

@@ -49,7 +49,7 @@ FORBIDDEN = '\\:*?"<>|'
 
 
 def check_name(name: str, source: str, *, line: int = 0, field: str = "attachments") -> str:
-    """`name` if it is a path that stays inside a record on every system; BadDocument says what was expected."""
+    """Return `name` if it is a path that stays inside a record on every system; BadDocument says what was expected."""
 
     def fail(expected: str) -> NoReturn:
         raise BadDocument(
@@ -65,7 +65,7 @@ def check_name(name: str, source: str, *, line: int = 0, field: str = "attachmen
 def check_names(
     names: Iterable[str], source: str, *, line: int = 0, field: str = "attachments"
 ) -> tuple[str, ...]:
-    """Every name checked, and that they are few and differ on systems that ignore case and composition."""
+    """Check every name, that there are few, and that they differ on systems that ignore case and composition."""
     checked: dict[str, str] = {}
     for name in names:
         check_name(name, source, line=line, field=field)
@@ -91,7 +91,9 @@ def check_names(
 
 
 def folded_name(name: str) -> str:
-    """What systems that ignore case and composition take `name` for."""
+    """Return `name` as systems see it that ignore case and Unicode composition; names that are equal so would
+    collide.
+    """
     if name.isascii():
         return name.lower()
     from unicodedata import normalize
@@ -105,7 +107,7 @@ def _above(name: str) -> list[str]:
 
 
 def _whole(name: str) -> str:
-    """What was expected of the whole name, where it is wrong."""
+    """Return what was expected of the whole name where it is wrong; empty where it is right."""
     if not name:
         return "the path of a file"
     if one_line(name) != name:
@@ -125,7 +127,7 @@ def _whole(name: str) -> str:
 
 
 def _part(part: str) -> str:
-    """What was expected of a part between slashes, where it is wrong."""
+    """Return what was expected of a part between slashes where it is wrong; empty where it is right."""
     if part in ("", "."):
         return "a path without empty parts or `.`"
     if part == "..":
@@ -176,13 +178,13 @@ class GateField:
         return f"--{self.name.replace('_', '-')}"
 
     def read(self, field: Field) -> object:
-        """What a question file says."""
+        """Return the field's value from a question file."""
         if self.entry == "length":
             return read_length(field)
         return field.text(most=MOST_READ) if self.entry == "words" else self.parse(field)
 
     def parse(self, field: Field) -> object:
-        """What a record says."""
+        """Return the field's value from a record."""
         if self.entry == "choice":
             meant = AT_DEADLINE.get(field.value) if isinstance(field.value, str) else None
             return meant if meant in self.choices else field.one_of(self.choices)
@@ -191,7 +193,7 @@ class GateField:
 
 
 def read_length(field: Field) -> int:
-    """`2h`, or a number of seconds."""
+    """Return the seconds that `2h` or a number of seconds means."""
     if isinstance(field.value, int) and not isinstance(field.value, bool):
         return field.integer(1, 10**9)
     try:
@@ -256,7 +258,7 @@ USUAL = {name: row.usual for name, row in BY_NAME.items()}
 
 
 def told_fields(opened: Opened) -> list[str]:
-    """What else a reader is told, in the order of the table."""
+    """Return the sentences about the gate's other fields that a reader is shown, in the order of the table."""
     found = ((row, getattr(opened, row.name)) for row in RECORDED if row.told)
     return [row.told.format(value) for row, value in found if value != row.usual]
 
@@ -412,7 +414,9 @@ def parse_question(item: Field) -> Question:
 
 
 def parse_conversation(item: Field) -> Question:
-    """A question that is decided in a conversation: its outcome says what belongs to it."""
+    """Return the question that a field describes, to be decided in a conversation; its outcome says which options or
+    schema it takes.
+    """
     found = item.get("talk") or item.get("session_config") or item.get("sessionConfig")
     talk, described = None, item
     if found is not None:
@@ -434,7 +438,7 @@ def parse_conversation(item: Field) -> Question:
 
 
 def unfit(question: Question) -> str:
-    """What is missing for the outcome of a conversation, or does not go with it."""
+    """Return which option or schema a conversation's outcome lacks, or has without a use; empty where all fits."""
     outcome = question.talk.outcome if question.talk is not None else "freeform"
     if outcome == "selection" and not question.options:
         return "a session that ends in a selection needs options"

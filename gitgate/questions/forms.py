@@ -28,7 +28,9 @@ SPOKEN = {
 
 
 def coerce(schema: Mapping[str, object], pairs: Mapping[str, str]) -> dict[str, object]:
-    """KEY=VALUE as typed, made what the schema's fields expect. What cannot be stays text; `validate` then says so."""
+    """Return the `KEY=VALUE` pairs as typed, converted to what the schema's fields expect. A text that cannot be
+    converted stays text; `validate` then reports it.
+    """
     fields = schema.get("properties")
     known = fields if isinstance(fields, Mapping) else {}
     return {key: _coerced(schema, known.get(key), text) for key, text in pairs.items()}
@@ -50,7 +52,7 @@ def _coerced(schema: Mapping[str, object], field: object, text: str) -> object:
 
 
 def _resolved(schema: Mapping[str, object], field: object) -> Mapping[str, Any]:
-    """`field`, or what its references lead to; a circle leads to nothing."""
+    """Return `field`, or what its references lead to; a circle leads to nothing."""
     for _ in range(8):
         if not isinstance(field, Mapping):
             return {}
@@ -61,7 +63,7 @@ def _resolved(schema: Mapping[str, object], field: object) -> Mapping[str, Any]:
 
 
 def _pointed(schema: Mapping[str, object], reference: str) -> object:
-    """What a reference within `schema` leads to."""
+    """Return what a reference within `schema` leads to; None where it leads nowhere."""
     target: object = schema
     for part in pointed(reference):
         if isinstance(target, list):
@@ -170,7 +172,7 @@ def check_schema(schema: Mapping[str, object], source: str, *, field: Field | No
 
 
 def validate(schema: Mapping[str, object], value: object) -> list[str]:
-    """What is wrong with `value`, each problem with its path; empty if it fits. The schema is checked as well."""
+    """Return the problems of `value`, each with its path; empty if it fits. The schema is checked as well."""
     check_schema(schema, "question")
     try:
         sizes = _sizes(value)
@@ -216,7 +218,7 @@ def _compiled(schema: Mapping[str, object], top: Field) -> Any:
 
 
 def _fetch_nothing(address: str) -> NoReturn:
-    """Without this the library reads `file://` and asks `http://`."""
+    """Refuse to fetch a reference. Without this the library reads `file://` and asks `http://`."""
     raise ValueError(f"a form's schema fetches nothing, and not {address}")
 
 
@@ -236,7 +238,9 @@ OWN_FORMATS: Mapping[str, Callable[[str], bool]] = {
 
 
 def _asked(schema: Mapping[str, object]) -> object:
-    """A copy without what is not asked of an answer, its patterns spelt for the library."""
+    """Return a copy of the schema without the keywords that do not apply to an answer, with patterns in the
+    library's syntax.
+    """
     copy = _copied(schema)
     for place in walk(copy):
         if isinstance(place.schema, dict):
@@ -362,9 +366,11 @@ class _Unfit(Exception):
 
 
 def _affordable(schema: Mapping[str, object], value: object, sizes: Mapping[int, int]) -> bool:
-    """Whether asking ends in a moment. The library cannot be stopped, so that its work is counted before.
+    """Return whether validation ends in a moment. The library cannot be interrupted, so its work is counted
+    beforehand.
 
-    A level counts as often as there are levels above it: there the library asks again, to tell what is wrong.
+    Each level counts as many times as its depth, because the library validates it again at each level to report
+    errors.
     """
     left = BUDGET
     waiting: list[tuple[object, object, int]] = [(schema, value, 1)]
@@ -382,7 +388,7 @@ def _affordable(schema: Mapping[str, object], value: object, sizes: Mapping[int,
 def _asked_within(
     schema: Mapping[str, object], part: Mapping[str, object], value: object
 ) -> Iterator[tuple[object, object]]:
-    """The schemas that asking `part` of `value` asks next, each with what it is asked of."""
+    """Yield the schemas that validating `value` against `part` applies next, each with the value that it applies to."""
     if isinstance(part.get("$ref"), str):
         yield _pointed(schema, str(part["$ref"])), value
     for inner in within(SchemaPlace((), part, same_value=True)):
@@ -391,7 +397,7 @@ def _asked_within(
 
 
 def _parts(steps: tuple[str, ...], value: object) -> Iterable[object]:
-    """What of `value` the schema at `steps` is asked of."""
+    """Return the parts of `value` that the schema at `steps` applies to."""
     if isinstance(value, Mapping):
         if steps[0] == "properties":
             return [value[steps[1]]] if steps[1] in value else []
@@ -404,7 +410,7 @@ def _parts(steps: tuple[str, ...], value: object) -> Iterable[object]:
 
 
 def _cost(part: Mapping[str, object], value: object, sizes: Mapping[int, int]) -> int:
-    """What the keywords of `part` cost, asked of `value`, but for the schemas within them."""
+    """Return the cost of the keywords of `part` applied to `value`, without the schemas nested in them."""
     each = 1 + sizes.get(id(value), 1) // 50
     cost = 1 + each * len(part)
     for keyword, argument in part.items():
@@ -521,7 +527,9 @@ def check_bounds(schema: Mapping[str, object], top: Field) -> None:
 
 
 def refuse_misspelt(schema: Mapping[str, object], source: str) -> None:
-    """A keyword that JSON Schema does not have counts for nothing: `propertys` would let any answer through."""
+    """Refuse a keyword that is probably a slip for one of JSON Schema's: it would count for nothing, so `propertys`
+    would let any answer through.
+    """
     top = field_of(schema, source, "schema")
     for place in walk(schema):
         for keyword in place.schema if isinstance(place.schema, Mapping) else ():
@@ -532,7 +540,7 @@ def refuse_misspelt(schema: Mapping[str, object], source: str) -> None:
 
 
 def measure(schema: object, top: Field) -> None:
-    """Count before anything else looks: what follows may then recurse."""
+    """Refuse a schema that is too large or too deep, before any other check, so that the others may recurse."""
     nodes = size = 0
     level: list[object] = [schema]
     for _ in range(MOST_DEPTH + 1):
@@ -624,7 +632,9 @@ def pointed(reference: str) -> tuple[str, ...]:
 
 
 def check_circles(edges: Mapping[Steps, list[Steps]], top: Field) -> None:
-    """Take away, again and again, what leads nowhere; what is left leads back to itself."""
+    """Refuse references that lead back to themselves. What leads nowhere is removed repeatedly; what is left is a
+    circle.
+    """
     comes_from: dict[Steps, list[Steps]] = {steps: [] for steps in edges}
     open_ends = {steps: len(targets) for steps, targets in edges.items()}
     for steps, targets in edges.items():

@@ -33,7 +33,9 @@ FENCES = (
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What is true at the moment of resuming. `verified` says how the answer's author is known: empty, they are not."""
+    """Circumstances at the moment of resuming. `verified` says how the author of the answer was verified; empty if
+    they were not.
+    """
 
     verified: str = ""
     edits: str = ""  # what a person changed in the work meanwhile, as a diff
@@ -47,13 +49,13 @@ class Circumstances:
 
 
 def resume_prompt(gate: Gate, now: Circumstances = Circumstances()) -> str:
-    """The first words of a resumed agent: its question, what came of it, what changed, how to commit."""
+    """Return the first prompt of a resumed agent: its question, the outcome, what changed, how to commit."""
     parts = [opening(gate), *outcome_prompt(gate, now), circumstances_prompt(now), closing_words(gate)]
     return "\n\n".join(part for part in (FENCES, *parts) if part) + "\n"
 
 
 def first_prompt(task: str, now: Circumstances) -> str:
-    """The task of an agent that starts, and after it what it has to know of where it works."""
+    """Return the first prompt of an agent that starts: its task, then what it has to know of where it works."""
     known = circumstances_prompt(now)
     return "\n\n".join(part for part in (task, QUOTED, known) if part) if known else task
 
@@ -69,7 +71,7 @@ def question_line(question: Question) -> str:
 
 
 def outcome_prompt(gate: Gate, now: Circumstances) -> Iterator[str]:
-    """What came of the question, and whose word it is."""
+    """Yield the paragraphs that tell the agent the answer, who gave it, or that nobody did."""
     counted = gate.answer
     if counted is None:
         yield (
@@ -100,7 +102,9 @@ def outcome_prompt(gate: Gate, now: Circumstances) -> Iterator[str]:
 
 
 def conversation_prompt(answer: Answer) -> str:
-    """What is to be remembered of the conversation that came to the answer; never what was said in it."""
+    """Return what is kept of the conversation that led to the answer: status, summary, reason, message; never what
+    was said in it.
+    """
     held = answer.session
     if held is None:
         return ""
@@ -116,13 +120,13 @@ VERDICTS = {
 
 
 def author(answer: Answer, now: Circumstances) -> str:
-    """Who answered, through what, and how sure that is."""
+    """Return who answered, through which surface, and whether the identity is verified."""
     sure = f"identity verified by {one_line(now.verified)}" if now.verified else "identity not verified"
     return f"{one_line(answer.by, 200) or 'Somebody'} (through {one_line(answer.via, 60)}; {sure})"
 
 
 def circumstances_prompt(now: Circumstances) -> str:
-    """What changed while the agent waited; empty when nothing did."""
+    """Return what changed while the agent waited; empty when nothing did."""
     parts = []
     if now.moved:
         parts.append(one_line(now.moved, 500))
@@ -158,7 +162,9 @@ def circumstances_prompt(now: Circumstances) -> str:
 
 
 def stand_in(replaced: Iterable[str]) -> str:
-    """What an agent may not change here, and would lose."""
+    """Return the instruction to leave files alone that are as the protected branch has them: the agent's changes
+    there would be lost.
+    """
     return (
         "These files are as the project's protected branch has them while you work, and not as your branch does; leave "
         "them alone: git goes by your branch's own (git show :PATH) and commits nothing that you write there, and yours come "
@@ -187,12 +193,14 @@ def late_branches(gate: Gate) -> tuple[str, ...]:
 
 
 def is_late_outcome(event: object) -> TypeGuard[Remark]:
-    """Whether it tells of an agent that was done when another runner had taken over."""
+    """Return whether an event reports an agent that finished after another runner had taken over."""
     return isinstance(event, Remark) and event.via == LATE
 
 
 def trailers(gate: Gate) -> tuple[tuple[str, str], ...]:
-    """What ties a commit to the decision behind it; no person's name where no person decided."""
+    """Return the trailers that link a commit to its gate and its decision; they name no person where no person
+    decided.
+    """
     if gate.answer is None:
         decided = f"{NOBODY} (no answer)"
     elif gate.answer.answer.verdict == "defaulted":
@@ -252,7 +260,9 @@ GO_ON = "approve with the status CONTINUE, or reject with the status STOP and th
 
 
 def briefing(gate: Gate, longest: int | None = None) -> str:
-    """The first words to an agent that knows nothing of the question yet: that, and what was said about it."""
+    """Return the first prompt for an agent that does not know the question yet: the question, and what was said
+    about it.
+    """
     most = longest or WHOLE
     questions = gate.opened.questions
     parts = [FIRST, fenced("question", "\n\n".join(map(question_whole, questions)), most)]
@@ -268,7 +278,7 @@ def briefing(gate: Gate, longest: int | None = None) -> str:
 
 
 def fitted(gate: Gate, whole: str) -> str:
-    """The same as short as an argument has to be; what is left out is read in the file `whole`."""
+    """Return the briefing, cut to the size that an argument may have; the agent reads the rest in the file `whole`."""
     text = briefing(gate)
     for longest in SHARES:
         if len(text.encode("utf-8", "replace")) <= MOST_BYTES:
@@ -279,8 +289,9 @@ def fitted(gate: Gate, whole: str) -> str:
 
 
 def instructions(gate: Gate) -> str:
-    """What is added to the agent's own system prompt, or said before the question to one that takes none: whose decision it
-    is, how it is said, and what the asker wants.
+    """Return the instructions for an agent in a conversation: who decides, how the outcome is given, and what the
+    asker wants. They are added to the agent's own system prompt, or put before the question for an agent that
+    takes none.
     """
     questions = gate.opened.questions
     said = next((question.talk.system for question in questions if question.talk is not None), "")
@@ -291,7 +302,7 @@ def instructions(gate: Gate) -> str:
 
 
 def ending_prompt(questions: Sequence[Question]) -> str:
-    """How the outcome is said: one way is enough, and none of them counts before the person has confirmed it."""
+    """Return how the agent gives the outcome: one way is enough, and none counts before the person has confirmed it."""
     if len(questions) > 1:
         return (
             "When the person has decided, tell them to leave with /exit: there they are asked for their answers. Never decide "

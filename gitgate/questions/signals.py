@@ -28,7 +28,7 @@ MOST_TEXT, MOST_FIELD, LAST_LINES = 400_000, 60_000, 30
 
 @dataclass(frozen=True)
 class Need:
-    """What the agent said: a question, and what a person should know for it."""
+    """Request of an agent for a person: a question, and what the person should know to answer it."""
 
     question: str
     summary: str = ""
@@ -48,7 +48,7 @@ class Need:
 
 
 def find_need(text: str) -> Need | None:
-    """The need that ends a text, if it does: words about one in the middle of it are only words."""
+    """Return the request that a text ends with, if it does: one in the middle of the text is only words."""
     text = text[-MOST_TEXT:].strip()
     value, start = last_object(text)
     if value is not None:
@@ -86,7 +86,7 @@ def last_object(text: str) -> tuple[Mapping[str, object] | None, int]:
 
 
 def read_need(value: Mapping[str, object], before: str = "") -> Need | None:
-    """What an object says, if its status is that a person is needed."""
+    """Return the request in an object whose status says that a person is needed; None for any other object."""
     status = value.get("status")
     if not isinstance(status, str) or status.strip().lower() not in STATUSES:
         return None
@@ -200,7 +200,7 @@ def read_terms(need: Need) -> tuple[Draft | None, list[str]]:
 
 
 def misread(given: Mapping[str, object]) -> Iterator[str]:
-    """What of the fields that are read above could not be: the question stands without it."""
+    """Yield the problems of fields that could not be read; the question is asked without them."""
     version, kind, options = given.get("hitl"), given.get("type"), given.get("options")
     if version is not None and version != 1:
         yield f"hitl: this gitgate reads version 1; found {found(version)}"
@@ -284,7 +284,7 @@ def known(transcript: bytes) -> frozenset[str]:
 
 
 def spoken(transcript: bytes, before: Collection[str] = ()) -> list[Utterance]:
-    """What was said, in order, apart from records that were there `before`."""
+    """Return the messages of a transcript in order, without records that were there `before`."""
     said = []
     for entry in records(transcript):
         if entry.get("uuid") in before or entry.get("isSidechain") is True or entry.get("isMeta") is True:
@@ -327,7 +327,7 @@ FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`\n]*)")
 
 @dataclass(frozen=True)
 class Understood:
-    """What a session proposes. `at`: when it said so, where that is known."""
+    """Outcome that a session proposes. `at` is the time when it did so, where that is known."""
 
     value: Value | None
     status: str = ""
@@ -339,7 +339,7 @@ class Understood:
 
 
 def signalled(data: Mapping[str, object], question: Question, source: str = "command") -> Understood:
-    """What an explicit signal says: a value, a status, words. BadAnswer says what does not fit."""
+    """Return the outcome in an explicit signal: a value, a status, words. BadAnswer says what does not fit."""
     status = data.get("status") or ""
     if not isinstance(status, str) or (status and not re.fullmatch(STATUS, status)):
         raise BadAnswer("expected a status such as DONE or NEEDS_REVIEW", about=question.key)
@@ -365,7 +365,9 @@ def words_under(question: Question, data: Mapping[str, object], name: str) -> st
 
 
 def ended(spoken: Sequence[Utterance], question: Question) -> Understood | None:
-    """What the fenced object says that ends the assistant's last message; None where there is none that fits."""
+    """Return the outcome in the fenced object that ends the assistant's last message; None where there is none that
+    fits.
+    """
     said = next((message for message in reversed(spoken) if message.role == ASSISTANT), None)
     body = last_body(said.text) if said is not None else None
     if said is None or body is None:
@@ -416,12 +418,12 @@ def refuse(name: str) -> NoReturn:
 
 
 def last_word(spoken: Sequence[Utterance]) -> Utterance | None:
-    """What the person said last."""
+    """Return the person's last message; None if there is none."""
     return next((message for message in reversed(spoken) if message.role == PERSON), None)
 
 
 def may_differ(said: Understood, spoken: Sequence[Utterance]) -> bool:
-    """Whether the person said something after it was proposed, or nobody knows which came first."""
+    """Return whether the person said something after the outcome was proposed, or the order of the two is unknown."""
     last = last_word(spoken)
     if last is None:
         return False

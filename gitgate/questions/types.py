@@ -581,9 +581,9 @@ def type_name(given: str) -> str | None:
 
 
 def read_value(question: Question, given: object) -> Value:
-    """What `given` means as an answer to this question; BadAnswer says what was expected.
+    """Return the value that `given` means as an answer to this question; BadAnswer says what was expected.
 
-    A conversation's is read by its outcome.
+    For a conversation, its outcome decides how it is read.
     """
     return type_of(question).read(question, given)
 
@@ -609,12 +609,12 @@ def read_other(question: Question, given: str) -> Value:
 
 
 def expected(question: Question) -> str:
-    """What would be an answer, in a few words."""
+    """Return in a few words which answers the question accepts."""
     return type_of(question).expected(question)
 
 
 def typed(question: Question) -> str:
-    """How an answer is typed, and what would be one."""
+    """Return the command that answers the question, and which answers it accepts."""
     return type_of(question).typed(question)
 
 
@@ -625,7 +625,7 @@ def required(question: Question) -> list[object]:
 
 
 def field_kind(detail: object) -> str:
-    """What a form's field takes, in a few words: `integer, 1 to 5`, `one of eu, us`."""
+    """Return in a few words which values a form's field takes: `integer, 1 to 5`, `one of eu, us`."""
     if not isinstance(detail, Mapping):
         return "anything"
     choices = detail.get("enum")
