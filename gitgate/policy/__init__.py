@@ -30,7 +30,9 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody, by whatever they are told by. `keys` are fingerprints; with one listed, another key is not theirs."""
+    """Person, by the names that the policy knows them under. `keys` are fingerprints; with one listed, another key
+    is not theirs.
+    """
 
     name: str
     emails: frozenset[str] = frozenset()
@@ -40,9 +42,10 @@ class Person:
 
 @dataclass(frozen=True)
 class RuleTerms:
-    """What one rule asks for. `who`: None is anyone. A flag that is None leaves things as they are without a policy.
+    """Terms of one rule. `who` of None is anyone. A flag that is None leaves things as they are without a policy.
 
-    `automatic`: scripts answer unless it is false; what nobody confirmed counts only where it is true.
+    `automatic`: scripts may answer unless it is false; an answer that nobody confirmed counts only where it is
+    true.
     """
 
     name: str = DEFAULT
@@ -61,9 +64,10 @@ class RuleTerms:
 
 @dataclass(frozen=True)
 class PolicyRule:
-    """Terms for the gates that fit; an empty condition fits all.
+    """Terms for the gates that fit the conditions; an empty condition fits all.
 
-    With `confidence_below` they hold beside those of the rule that decides otherwise: what an agent says of itself tightens only.
+    A rule with `confidence_below` adds to the rule that decides otherwise: an agent's own confidence can only
+    tighten.
     """
 
     terms: RuleTerms
@@ -79,9 +83,9 @@ REPLIES = ("commands", "plain")
 
 @dataclass(frozen=True)
 class Policy:
-    """All of it. None for a list of people or agents is: any. `own`: this machine's, not the repository's.
+    """Policy of a repository or of this machine (`own`). A list of people or agents that is None means any.
 
-    `replies`: what a comment on a forge has to be to answer; `plain` takes a word such as `yes`, too.
+    `replies`: which comments on a forge may answer; `plain` takes a word such as `yes`, too.
     """
 
     default: RuleTerms = RuleTerms()
@@ -110,7 +114,9 @@ HEX = r"(?:0x)?([0-9A-Fa-f]{40}|[0-9A-Fa-f]{64})"
 
 
 def fingerprint(text: str) -> tuple[str, str]:
-    """A key's fingerprint as git prints it, and `type base64` where the key itself was given; nothing for no key."""
+    """Return a key's fingerprint as git prints it, and `type base64` where the key itself was given; two empty texts
+    for no key.
+    """
     word = text.strip()
     key = re.fullmatch(SSH, word)
     if key is not None:
@@ -149,14 +155,14 @@ RULE = ("name", *CONDITIONS, *TERMS)
 
 @dataclass(frozen=True)
 class PolicyNames:
-    """Whom a policy's lists may name."""
+    """People and groups that a policy's lists may name."""
 
     people: Mapping[str, Person]
     groups: Mapping[str, tuple[Person, ...]]
 
 
 def parse_policy(root: Field) -> Policy | None:
-    """The policy of a document; None where it has none."""
+    """Return the policy of a document; None where it has none."""
     if SECTION not in root.mapping():
         return None
     section = root.need(SECTION)
@@ -215,7 +221,9 @@ def entries_of(section: Field, name: str) -> list[Field]:
 
 
 def parse_people(section: Field) -> tuple[dict[str, Person], tuple[str, ...]]:
-    """Everybody by name, and the lines of an allowed-signers file for those whose ssh keys stand here."""
+    """Return all people by name, and the lines of an allowed-signers file for those whose ssh keys are in the
+    policy.
+    """
     found = section.get("people")
     people: dict[str, Person] = {}
     signers: list[str] = []
@@ -262,7 +270,7 @@ def parse_groups(section: Field, names: PolicyNames) -> dict[str, tuple[Person, 
 
 
 def parse_who(field: Field | None, names: PolicyNames) -> tuple[Person, ...] | None:
-    """The people of a list; None is anyone. An empty list is nobody, and says so."""
+    """Return the people of a list; None is anyone. Refuse an empty list, which would let nobody answer."""
     if field is None or field.value == ANYONE:
         return None
     items = field.items() if isinstance(field.value, list) else [field]
@@ -274,7 +282,9 @@ def parse_who(field: Field | None, names: PolicyNames) -> tuple[Person, ...] | N
 
 
 def parse_entry(item: Field, names: PolicyNames) -> tuple[Person, ...]:
-    """A person, a group, or somebody by e-mail, by `@login`, or by a key's fingerprint."""
+    """Return the people that an entry names: a person, a group, or somebody by e-mail, by `@login`, or by a key's
+    fingerprint.
+    """
     word = item.text(most=4000, least=1).strip()
     if word in names.groups:
         return names.groups[word]
@@ -299,7 +309,7 @@ def person_of(text: str) -> Person | None:
 
 
 def parse_terms(item: Field, names: PolicyNames, above: RuleTerms) -> RuleTerms:
-    """The terms that stand here; what is not said is as it is above."""
+    """Return the terms of this rule; a term that is not given is taken from the terms above."""
     quorum, refusals, within = item.get("quorum"), item.get("refusals"), item.get("within")
     defaults, automatic = item.get("defaults"), item.get("automatic")
     return replace(
@@ -317,7 +327,7 @@ def parse_terms(item: Field, names: PolicyNames, above: RuleTerms) -> RuleTerms:
 
 
 def parse_agents(found: Field | None) -> tuple[str, ...] | None:
-    """The agents that may be started again: their names, or a mapping of each to how it is started."""
+    """Return the agents that may be started again, from a list of names or a mapping of each name to its commands."""
     if found is None:
         return None
     if isinstance(found.value, dict):
@@ -326,7 +336,7 @@ def parse_agents(found: Field | None) -> tuple[str, ...] | None:
 
 
 def parse_commands(found: Field | None) -> dict[str, dict[str, tuple[str, ...]]]:
-    """How each agent is started and resumed: a list of words, never a line for a shell."""
+    """Return the commands that start and resume each agent: a list of words, never a line for a shell."""
     commands: dict[str, dict[str, tuple[str, ...]]] = {}
     for name, item in each_agent(found).items():
         only(item, (*COMMANDS, *LOADS), "an agent")
@@ -339,7 +349,7 @@ def parse_commands(found: Field | None) -> dict[str, dict[str, tuple[str, ...]]]
 
 
 def parse_loads(found: Field | None) -> dict[str, dict[str, bool]]:
-    """Which of the project's own configuration an agent is to load when it is resumed."""
+    """Return by agent which parts of the project's own configuration the agent loads when it is resumed."""
     said = {
         name: {kind: load.boolean() for kind in LOADS if (load := item.get(kind)) is not None}
         for name, item in each_agent(found).items()
@@ -412,8 +422,8 @@ SIGNERS = ".gitgate/allowed_signers"
 
 @dataclass(frozen=True)
 class Book:
-    """All policies that hold here; every one of them has to agree. `ref`: the protected branch, where there is one, and
-    `commit` its commit that they were read from.
+    """Policies that apply to a repository; every one of them has to agree. `ref` is the protected branch, where
+    there is one, and `commit` its commit that they were read from.
     """
 
     policies: tuple[Policy, ...] = ()
@@ -422,7 +432,7 @@ class Book:
 
     @property
     def terms(self) -> list[RuleTerms]:
-        """The terms of all rules, whichever gates they are about."""
+        """Return the terms of all rules, whichever gates they are about."""
         return [t for p in self.policies for t in (p.default, *(rule.terms for rule in p.rules))]
 
     @property
@@ -431,7 +441,7 @@ class Book:
 
 
 def protected_refs(desk: Desk) -> list[str]:
-    """Where the protected branch is looked for, the surest first."""
+    """Return the refs at which the protected branch is looked for, the most reliable first."""
     named = desk.settings.text("protectedBranch")
     usual = [named] if named else [n for n in (desk.settings.git.get("init.defaultbranch", ""), *USUAL) if n]
     # A receiving hook sees no working tree, whether there is one or not; then git's own word counts.
@@ -448,8 +458,8 @@ def protected_refs(desk: Desk) -> list[str]:
 
 
 def policy_remote(desk: Desk) -> str | None:
-    """The remote whose branch it is. Where gates go may be said by a file of the working tree, by the environment, or by
-    the branch that somebody is on: whose word counts may not.
+    """Return the remote whose protected branch holds the policy. A file of the working tree, the environment or the
+    current branch may choose where gates go; none of these may choose whose policy counts.
     """
     git = desk.settings.git
     if desk.settings.flag("server"):
@@ -470,7 +480,7 @@ def policy_remote(desk: Desk) -> str | None:
 
 
 def load_book(desk: Desk) -> Book:
-    """The policies as they are now; BrokenPolicy where one cannot be read, and then nothing is allowed."""
+    """Return the policies as they are now; raise BrokenPolicy where one cannot be read, so that nothing is allowed."""
     found = read_rules_file(desk)
     here = [] if found is None else [policy_in_file(found)]
     policies = tuple(policy for policy in (*here, *machine_policies(desk)) if policy is not None)
@@ -536,7 +546,7 @@ def broken(wrong: BadDocument) -> BrokenPolicy:
 
 
 def machine_policies(desk: Desk) -> list[Policy | None]:
-    """What this machine's own configuration asks for, on top of the repository's."""
+    """Return the policies of this machine's own configuration, which apply on top of the repository's."""
     found: list[Policy | None] = [closed_by(name) for name in tightened_once(desk.settings.git)]
     file = desk.settings.text("policyFile")
     if file:
@@ -553,7 +563,7 @@ def closed_by(name: str) -> Policy:
 
 
 def read_machine_file(desk: Desk, place: Path) -> bytes:
-    """A file of the machine's own: one inside a working tree came with a branch."""
+    """Read a file of the machine's own; refuse one inside a working tree, as it came with a branch."""
     top = desk.repo.top
     if not place.is_absolute() or (top is not None and place.resolve().is_relative_to(top.resolve())):
         raise BrokenPolicy(
@@ -570,9 +580,11 @@ def read_machine_file(desk: Desk, place: Path) -> bytes:
 
 
 def signers_of(desk: Desk, book: Book | None = None) -> bytes | None:
-    """Whose keys may be believed: the protected branch's allowed signers and the policy's own keys.
+    """Return the allowed signers whose keys are trusted: the protected branch's file and the policy's own keys.
 
-    None where there are neither: then git is asked as the machine has it configured, if that is no file of a branch.
+    None where there are neither: git then uses the machine's own configuration. Empty, so that no signature is
+    good, where that configuration names a file of a branch, or where the policy or the file that it names cannot
+    be read.
     """
     try:
         book = load_book(desk) if book is None else book
@@ -589,7 +601,9 @@ def signers_of(desk: Desk, book: Book | None = None) -> bytes | None:
 
 
 def configured_in_tree(desk: Desk) -> bool:
-    """Whether git's own allowed signers are a file that a branch carries: an agent could have written itself into it."""
+    """Return whether git's own allowed signers are a file of the working tree: an agent could have added itself to
+    it.
+    """
     name = desk.settings.git.get("gpg.ssh.allowedsignersfile", "")
     if not name or desk.repo.top is None:
         return False

@@ -16,7 +16,9 @@ LOGIN = r"@[\w.-]+"  # a team of a forge (`@org/team`) is nobody's login
 
 
 def held_to(book: Book, gate: Gate) -> Book:
-    """Return the book that holds for `gate`: where there is no policy, one whose only rule is whom the question is for."""
+    """Return the book that holds for `gate`: where there is no policy, one whose only rule is whom the question is
+    for.
+    """
     if book.policies or not gate.holds_to:
         return book
     people = addressees(gate.to)
@@ -26,7 +28,7 @@ def held_to(book: Book, gate: Gate) -> Book:
 
 
 def is_of_gate(book: Book) -> bool:
-    """Whether a book's only rule is whom one question is for."""
+    """Return whether the book's only rule comes from one question: whom the question is for."""
     return any(is_of_question(policy.default) for policy in book.policies)
 
 

@@ -25,7 +25,9 @@ POLICY = "policy"
 
 
 def who_said(answer: Answer, verdict: Verdict | None) -> Who:
-    """Who stands behind an answer: a good signature's owner, a forge's login that came with it, or only a name."""
+    """Return who stands behind an answer: a good signature's owner, a forge's login recorded with it, or only a
+    name.
+    """
     if verdict is not None and verdict.word == GOOD:
         return Who(answer.by, verdict.key, verdict.signer)
     login = answer.evidence.get("login")
@@ -33,12 +35,14 @@ def who_said(answer: Answer, verdict: Verdict | None) -> Who:
 
 
 def said_by(answer: Answer) -> SaidHow:
-    """How and when an answer was said, which on a forge is when it was written there: whoever records it may hear it late."""
+    """Return how and when an answer was given. For a reply on a forge, that is when it was written there, as it may
+    be recorded late.
+    """
     return SaidHow(written_at(answer.evidence) or answer.at, answer.via)
 
 
 def written_at(evidence: Mapping[str, object]) -> str:
-    """When a forge says that it was written; empty where it came from none."""
+    """Return the time when a reply was written on its forge; empty where it came from none."""
     at = evidence.get("at")
     try:
         return at if isinstance(at, str) and text.parse_time(at) else ""
@@ -47,12 +51,12 @@ def written_at(evidence: Mapping[str, object]) -> str:
 
 
 def load_book_of(desk: Desk, gate: Gate) -> Book:
-    """Load what decides who may answer this gate: the policy, else whom it is for."""
+    """Return the book that decides who may answer this gate: the policy's, else one of whom the question is for."""
     return held_to(load_book(desk), gate)
 
 
 def verdict_on(desk: Desk, book: Book, commit: str) -> Verdict | None:
-    """What the signature on a commit is worth; None where it carries none."""
+    """Return the verdict on a commit's signature; None where it carries none."""
     if not desk.records.commit(commit).signed:
         return None
     return verify(desk.repo.git, [commit], signers_of(desk, book))[commit]
@@ -62,7 +66,7 @@ def verdict_on(desk: Desk, book: Book, commit: str) -> Verdict | None:
 
 
 def case(desk: Desk, book: Book, gate: Gate) -> RulingCase:
-    """What the rules look at; git is asked for paths only where a rule is about paths."""
+    """Return the facts that the rules examine; git is asked for paths only where a rule is about paths."""
     return ruling.case_of(gate, paths_of(desk, book, gate.opened.work))
 
 
@@ -78,7 +82,7 @@ def paths_of(desk: Desk, book: Book, work: Work) -> tuple[str, ...] | None:
 
 
 def tightened(desk: Desk, opened: Opened) -> Opened:
-    """A question with as many who have to agree, or to refuse, as the policy wants; it may itself want more."""
+    """Return the question with the quorum and the refusals that the policy wants; the question may itself want more."""
     book = load_book(desk)
     if not book.policies:
         return opened
@@ -88,12 +92,14 @@ def tightened(desk: Desk, opened: Opened) -> Opened:
 
 
 def approvals_may_default(desk: Desk) -> bool:
-    """Whether some rule allows it; which one holds is seen when the deadline has passed."""
+    """Return whether some rule allows defaults for approvals; the rule that decides is found when the deadline has
+    passed.
+    """
     return any(term.defaults for term in load_book(desk).terms)
 
 
 def on_answer(desk: Desk, book: Book, gate: Gate, counted: Counted) -> Ruling:
-    """Whether one recorded answer is one that the policy accepts."""
+    """Return the ruling on one recorded answer: whether the policy accepts it, and why."""
     verdict = verdict_on(desk, book, counted.signed_commit)
     if verdict is not None and verdict.word == BAD:
         return Ruling(False, "signature", "its signature is bad")
@@ -102,15 +108,18 @@ def on_answer(desk: Desk, book: Book, gate: Gate, counted: Counted) -> Ruling:
 
 
 def check_heard(desk: Desk, gate: Gate, *, given_here: str = "") -> None:
-    """The same for who only reads the answer; what was acted on already is history, whatever the policy is now."""
+    """Refuse to hand an answer to a reader where the policy does not accept it. A gate that was acted on already is
+    history and passes, whatever the policy is now.
+    """
     if gate.state == ANSWERED:
         check_told(desk, gate, given_here=given_here)
 
 
 def check_told(desk: Desk, gate: Gate, *, given_here: str = "") -> None:
-    """Whether what a gate's asker would be told is something that the policy accepts: else nobody acts on it.
+    """Refuse to act on a gate whose answer the policy does not accept.
 
-    `given_here`: how the asker's own program answers its questions. Where nobody made rules that counts for this program alone.
+    `given_here`: the way in which the asker's own program answers its questions. Without a policy such an answer
+    counts for this program alone.
     """
     ruled = load_book(desk)
     if gate.answer is None:
@@ -129,8 +138,8 @@ def check_told(desk: Desk, gate: Gate, *, given_here: str = "") -> None:
 
 
 def enough_people(desk: Desk, book: Book, gate: Gate) -> Ruling:
-    """Whether as many people as the policy wants said what the gate's answer says. Its words are told to the agent, so that it
-    has to be one of those that the policy accepts.
+    """Return the ruling on whether as many people as the policy wants gave the gate's answer. The agent is told its
+    words, so the answer itself has to be one that the policy accepts.
     """
     if gate.answer is not None and not (own := on_answer(desk, book, gate, gate.answer)).allowed:
         return own
@@ -147,9 +156,10 @@ def enough_people(desk: Desk, book: Book, gate: Gate) -> Ruling:
 
 
 def last_words(desk: Desk, book: Book, gate: Gate) -> tuple[list[Who], Ruling | None]:
-    """Who stands behind the gate's answer, and why the first of the others who say the same does not.
+    """Return the people behind the gate's answer, and the ruling against the first refused answer that says the
+    same.
 
-    Somebody who said one thing under one address and another under another is behind the last of it alone.
+    Somebody who gave different answers under two addresses is counted for the last one alone.
     """
     heard = without_forged(desk, book, gate)
     same = {vote.commit for vote in (*alike(gate), *alike(gate, heard))}
@@ -177,8 +187,8 @@ def too_few(rule: str, enough: int, people: int, answers: int) -> Ruling:
 
 
 def without_forged(desk: Desk, book: Book, gate: Gate) -> Gate:
-    """The gate as it is where rules want answers signed: what no signature of its author's vouches for is not their word, so
-    that it takes the place of none, and makes none late.
+    """Return the gate without forged answers, where rules want answers signed. An answer that its author's signature
+    does not vouch for is not theirs: it replaces none of their votes, and makes none late.
     """
     if not any(term.require_signed for term in ruling.deciding(book.policies, case(desk, book, gate))):
         return gate
@@ -197,14 +207,16 @@ def without_forged(desk: Desk, book: Book, gate: Gate) -> Gate:
 
 
 def vouched(book: Book, entry: Entry, verdict: Verdict | None) -> bool:
-    """Whether an answer is signed by the one in whose name it is."""
+    """Return whether an answer is signed by the person in whose name it is."""
     if verdict is None or verdict.word != GOOD or not isinstance(entry.event, Answer):
         return False
     return ruling.is_named(book.policies, Who(entry.event.by, verdict.key, verdict.signer))
 
 
 def answers_alone(entry: Entry, forged: frozenset[str]) -> Entry:
-    """An event as it counts for who said what: nothing but answers does, and of them none that is forged."""
+    """Return an event as it counts for who answered what: every event but an answer is neutralised, and each forged
+    answer.
+    """
     event = entry.event
     if isinstance(event, Opened):
         return entry
@@ -214,13 +226,13 @@ def answers_alone(entry: Entry, forged: frozenset[str]) -> Entry:
 
 
 def forged_votes(gate: Gate, heard: Gate) -> list[Counted]:
-    """What counts in the record alone: for the reason why it does not here."""
+    """Return the votes that count in the record but not under the policy, so that an error can give the reason."""
     known = {vote.commit for vote in heard.votes}
     return [vote for vote in gate.votes if vote.commit not in known]
 
 
 def alike(gate: Gate, heard: Gate | None = None) -> list[Counted]:
-    """The answers that say the same as the one that counts."""
+    """Return the answers that say the same as the one that counts."""
     if gate.answer is None:
         return []
     told = gate.answer.answer
@@ -233,7 +245,7 @@ def alike(gate: Gate, heard: Gate | None = None) -> list[Counted]:
 
 
 def may_be_automatic(desk: Desk, gate: Gate) -> Ruling:
-    """Whether an answer counts here that nobody has confirmed."""
+    """Return the ruling on whether an answer counts here that nobody has confirmed."""
     book = load_book(desk)
     return ruling.may_be_automatic(book.policies, case(desk, book, gate))
 
@@ -246,7 +258,7 @@ def default_ruling(desk: Desk, book: Book, gate: Gate) -> Ruling:
 
 
 def refuse_unconfirmed(gate: Gate, via: str) -> None:
-    """Where nobody made rules, nobody said that an answer counts which no person gave."""
+    """Refuse an answer that no person gave: without a policy, no rule says that such an answer counts."""
     if via in ruling.NOBODYS:
         raise NotAllowed(
             f"gate {gate.id}: nobody has confirmed its answer ({via})",
@@ -255,7 +267,7 @@ def refuse_unconfirmed(gate: Gate, via: str) -> None:
 
 
 def check_agent(book: Book, gate: Gate) -> None:
-    """Only agents that the policy knows are started again."""
+    """Refuse to start an agent again that the policy does not list."""
     session = gate.opened.session
     for policy in book.policies:
         if session is not None and policy.agents is not None and session.agent not in policy.agents:
@@ -276,7 +288,7 @@ def refuse_unless(gate: Gate, said: Ruling) -> None:
 
 
 def check_program(desk: Desk, gate: Gate, by: str, via: str) -> None:
-    """Whether a program may answer its own question here, in nobody's name."""
+    """Refuse a program's answer to its own question, in nobody's name, where the policy does not allow it."""
     book = load_book_of(desk, gate)
     if book.policies:
         facts = case(desk, book, gate)
@@ -288,8 +300,9 @@ def check_program(desk: Desk, gate: Gate, by: str, via: str) -> None:
 
 @dataclass(frozen=True)
 class Permit:
-    """Leave to say something: whether to sign it, the last check, once it is written and before it counts, and by which
-    commit's policy it was given. `rule`: the one that wants it signed, where one does.
+    """Permission to write an event: whether to sign it, the last check, made once it is written and before it
+    counts, and the commit of the policy that gave the permission. `rule` is the one that wants a signature, where
+    one does.
     """
 
     sign: bool
@@ -299,12 +312,16 @@ class Permit:
 
     @property
     def evidence(self) -> dict[str, object]:
-        """What the answer says of it, so that it can be judged by the same policy when that is no longer the latest."""
+        """Return the policy's commit for the answer's evidence, so that a later check can judge the answer by that
+        policy.
+        """
         return {POLICY: self.policy} if self.policy else {}
 
 
 def permit(desk: Desk, gate: Gate, who: Who, said: SaidHow, *, sign: bool | None) -> Permit:
-    """Leave to answer or end a gate. NotAllowed at once where no signature could change it; else once there is one."""
+    """Return permission to answer or end a gate. Raise NotAllowed at once where no signature could change that; else
+    the check follows once there is one.
+    """
     book = load_book_of(desk, gate)
     wanted = desk.settings.flag("sign") or only_keys(book, gate) if sign is None else sign
     if not book.policies or is_of_gate(book):
@@ -331,8 +348,9 @@ def permit(desk: Desk, gate: Gate, who: Who, said: SaidHow, *, sign: bool | None
 
 
 def permit_change(desk: Desk, gate: Gate, by: str) -> Permit:
-    """Leave to end, take back or change a gate, or to say something about it in one's name: for whose agent asked, and for
-    who may answer, as a server's hook has it. Where the policy wants answers signed, this is signed as well.
+    """Return permission to end, withdraw or change a gate, or to comment on it in one's own name. It is for the
+    person whose agent asked, and for those who may answer, as in a server's hook. Where the policy wants answers
+    signed, this is signed as well.
     """
     wanted = desk.settings.flag("sign")
     book = load_book_of(desk, gate)
@@ -348,7 +366,9 @@ def permit_change(desk: Desk, gate: Gate, by: str) -> Permit:
 
 
 def permit_words(desk: Desk, gate: Gate, by: str) -> Permit:
-    """Leave to comment. Anybody may; where it matters who somebody is, and answers are signed, a person's words are too."""
+    """Return permission to comment. Anybody may; where identity matters and answers are signed, a person's comments
+    are too.
+    """
     book = load_book(desk)
     terms = ruling.deciding(book.policies, case(desk, book, gate)) if has_address(by) else ()
     rule = next((term.name for term in terms if term.require_signed), "")
@@ -358,7 +378,7 @@ def permit_words(desk: Desk, gate: Gate, by: str) -> Permit:
 
 
 def signed_as(desk: Desk, book: Book, gate: Gate, who: Who, rule: str) -> Permit:
-    """Leave to say something that has to be signed, by the one in whose name it is."""
+    """Return permission to write an event that has to be signed by the person in whose name it is."""
 
     def approve(after: Gate) -> None:
         verdict = verdict_on(desk, book, after.tip)
@@ -374,7 +394,7 @@ def signed_as(desk: Desk, book: Book, gate: Gate, who: Who, rule: str) -> Permit
 
 @contextmanager
 def signing(gate: Gate, leave: Permit) -> Iterator[None]:
-    """Without a key nothing is written; the error says which rule wants one."""
+    """Add the rule that wants a signature to the error where signing fails; nothing is written without a key."""
     try:
         yield
     except GitFailed as failed:
@@ -386,7 +406,7 @@ def signing(gate: Gate, leave: Permit) -> Iterator[None]:
 
 
 def approve_count(desk: Desk, book: Book, after: Gate) -> None:
-    """An answer that would decide, and that nobody could act on, is not taken: the gate would wait for nobody any more."""
+    """Refuse an answer that would decide the gate but that nobody could act on: the gate would then wait for nobody."""
     several = after.opened.quorum > 1 or after.opened.refusals > 1
     if several and after.state == ANSWERED and len(alike(after)) > 1:
         refuse_unless(after, enough_people(desk, book, after))
@@ -401,7 +421,9 @@ def unknown_key(gate: Gate, verdict: Verdict | None, book: Book) -> NotAllowed:
 
 
 def mine(desk: Desk, found: Sequence[Summary]) -> list[Summary]:
-    """Of these, what the person at this desk may answer, if they sign where that is asked."""
+    """Return those of the gates that the person at this desk may answer, provided that they sign where a rule wants
+    it.
+    """
     book = load_book(desk)
     if not book.policies and not any(summary.to for summary in found):
         return list(found)
@@ -419,7 +441,9 @@ def is_mine(desk: Desk, book: Book, summary: Summary, who: Who) -> bool:
 
 
 def explain(desk: Desk, book: Book, gate: Gate, who: Who, *, via: str = "cli") -> Ruling:
-    """The ruling on somebody who is only named: as if they signed, where that is needed and could be theirs."""
+    """Return the ruling on somebody who is only named, as if they signed where a rule wants a signature and they
+    could.
+    """
     book = held_to(book, gate)
     if is_of_gate(book):
         return ruling.rule_on(
@@ -436,7 +460,9 @@ def explain(desk: Desk, book: Book, gate: Gate, who: Who, *, via: str = "cli") -
 
 
 def with_key(gate: Gate, who: Who) -> Who:
-    """The same person with the key that a question is for: whoever has it signs."""
+    """Return the person with the key that a question is for, where no addressee matches them without it: its owner
+    signs with it.
+    """
     people = addressees(gate.to)
     key = next(iter(keys_of(people)), "")
     if who.key or not key or any(ruling.matches(person, who) for person in people):
@@ -445,12 +471,14 @@ def with_key(gate: Gate, who: Who) -> Who:
 
 
 def only_keys(book: Book, gate: Gate) -> bool:
-    """Whether a question is for the owners of keys alone, so that an answer to it is signed by itself."""
+    """Return whether a question is for the owners of keys alone; an answer to it is then signed by default."""
     return is_of_gate(book) and all(person.keys for person in addressees(gate.to))
 
 
 def pretend(policies: Sequence[Policy], who: Who) -> Who:
-    """The same person with a key of theirs, as the policy knows it."""
+    """Return the person with one of their keys as the policy lists it, or with a placeholder: a ruling as if they
+    had signed.
+    """
     known = [p for policy in policies for p in policy.people if address(who.by) in p.emails and p.keys]
     key = next((key for person in known for key in sorted(person.keys)), "a key of theirs")
     return replace(who, key=key, signer=who.by)

@@ -32,7 +32,7 @@ SIGNAL = r"(?:^|/)\.agents/signals/[^/]+\.json$"
 
 
 def permissions(desk: Desk, program: str) -> Mapping[str, list[str]]:
-    """The project's rules on tools for a program of that name; nothing where there are none."""
+    """Return the project's rules on tools for a program of that name; empty where there are none."""
     from ..agents import adapter
 
     path = adapter(program).rules_file
@@ -54,14 +54,16 @@ def permissions(desk: Desk, program: str) -> Mapping[str, list[str]]:
 
 
 def unreadable(source: str, why: str) -> Failure:
-    """What it forbids cannot be known, so that nothing is started."""
+    """Return the error for rules that cannot be read: as nobody knows what they forbid, nothing is started."""
     return Failure(f"{source} cannot be read: {why}", hint="mend it on the protected branch")
 
 
 @dataclass(frozen=True)
 class InForce:
-    """What configures an agent where it works. `replaced`: files that stand as the protected branch has them; `doubt`: why
-    what is there is not to be relied on; `settings`: git's, for whoever works there meanwhile.
+    """Configuration of agents in force where one works.
+
+    `replaced`: files that are as the protected branch has them. `doubt`: why the configuration there cannot be
+    relied on. `settings`: git's settings, for whoever works there meanwhile.
     """
 
     replaced: tuple[str, ...] = ()
@@ -70,9 +72,8 @@ class InForce:
 
 
 def configures(path: bytes) -> bool:
-    """Whether agents take their settings or their instructions from a file of this name.
-
-    In whatever folder, and in whatever case: a system may not tell `.Claude` from `.claude`.
+    """Return whether agents take settings or instructions from a file of this name, in any folder and in any case: a
+    system may not tell `.Claude` from `.claude`.
     """
     import re
 
@@ -85,7 +86,7 @@ def configures(path: bytes) -> bool:
 
 
 def configuring_files() -> Files:
-    """Everything that configures agents, as git looks for it."""
+    """Return the patterns of all files that configure agents, as git matches them."""
     from ..agents import configuration
 
     folders, files = configuration()

@@ -27,8 +27,9 @@ NOBODYS = frozenset(("join --yes", *PROGRAMS))
 
 @dataclass(frozen=True)
 class RulingCase:
-    """What rules look at. `paths` is None when it is not known here what the work touches: then any may be touched.
-    `asked_as`: the priority that it was asked with, where that was changed since. `logins`: who started the job that asked.
+    """Facts of a gate that rules examine. `paths` is None when it is unknown which paths the work touches: any may
+    be touched. `asked_as`: the priority that the gate was asked with, where it was changed since. `logins`: who
+    started the job that asked.
     """
 
     id: str
@@ -48,7 +49,7 @@ class RulingCase:
 
 @dataclass(frozen=True)
 class Who:
-    """Somebody: as they say themselves, as a good signature tells, or as a server vouches that they logged in."""
+    """Person as they name themselves, as a good signature shows, or as a server vouches that they logged in."""
 
     by: str
     key: str = ""
@@ -58,7 +59,7 @@ class Who:
 
 @dataclass(frozen=True)
 class SaidHow:
-    """How and when something was said."""
+    """Manner and time of an answer or another act."""
 
     at: str
     via: str = "cli"
@@ -66,7 +67,7 @@ class SaidHow:
 
 @dataclass(frozen=True)
 class Ruling:
-    """Whether it is allowed, the rule that decides, and why, in words that a person understands."""
+    """Ruling of the policy: whether something is allowed, the rule that decides, and the reason in words for people."""
 
     allowed: bool
     rule: str
@@ -100,13 +101,17 @@ def case_of_question(
 
 
 def types_of(opened: Opened) -> tuple[str, ...]:
-    """A conversation that ends in an approval is one: no rule for approvals is got round by talking."""
+    """Return the types of a gate's questions. A conversation that ends in an approval counts as an approval too, so
+    that no rule for approvals can be avoided by a conversation.
+    """
     approving = ("approval",) if any(type_of(question).approves for question in opened.questions) else ()
     return tuple(dict.fromkeys((*(question.type for question in opened.questions), *approving)))
 
 
 def deciding(policies: Sequence[Policy], case: RulingCase) -> tuple[RuleTerms, ...]:
-    """The terms that hold for this gate, each once, in the order of the policies. Another priority only adds rules."""
+    """Return the terms that hold for this gate, each once, in the order of the policies. A changed priority only
+    adds rules.
+    """
     found: dict[RuleTerms, None] = {}
     for policy in policies:
         for priority in dict.fromkeys((case.asked_as or case.priority, case.priority)):
@@ -123,14 +128,16 @@ def deciding(policies: Sequence[Policy], case: RulingCase) -> tuple[RuleTerms, .
 
 
 def is_unsure(rule: PolicyRule, case: RulingCase) -> bool:
-    """Whether an agent is less sure than a rule wants; one that says nothing of it may be."""
+    """Return whether the agent's confidence is below the rule's limit; an agent that states none counts as below."""
     return rule.confidence_below is not None and (
         case.confidence is None or case.confidence < rule.confidence_below
     )
 
 
 def touches(rule: PolicyRule, case: RulingCase) -> bool:
-    """Whether the work touches one of the rule's paths. What is not known here may be anything."""
+    """Return whether the work touches one of the rule's paths. A rule without paths fits any work, and unknown paths
+    count as touched.
+    """
     return not rule.paths or case.paths is None or has_one_of(rule, case.paths)
 
 
@@ -156,7 +163,7 @@ def first(policy: Policy, fitting: Sequence[PolicyRule], path: str | None) -> Ru
 
 
 def fits(rule: PolicyRule, case: RulingCase, priority: str) -> bool:
-    """Whether a rule is about gates like this, apart from paths."""
+    """Return whether a rule is about gates of this kind, apart from paths."""
     return (
         (not rule.types or any(kind in rule.types for kind in case.types))
         and (not rule.priorities or priority in rule.priorities)
@@ -165,14 +172,16 @@ def fits(rule: PolicyRule, case: RulingCase, priority: str) -> bool:
 
 
 def needed(policies: Sequence[Policy], case: RulingCase) -> tuple[int, int]:
-    """How many have to agree, and how many refusals it takes: the strictest of all that decide."""
+    """Return how many have to agree, and how many refusals it takes: the strictest of all deciding terms."""
     terms = deciding(policies, case)
     counted = [term.refusals for term in terms if term.refusals is not None]
     return max((term.quorum for term in terms), default=1), min(counted, default=1)
 
 
 def rule_on(policies: Sequence[Policy], case: RulingCase, who: Who, said: SaidHow) -> Ruling:
-    """Whether this person may answer this gate (or end it) like this; the first that speaks against it is the reason."""
+    """Return the ruling on whether this person may answer or end this gate in this way; the first objection is the
+    reason.
+    """
     terms = deciding(policies, case)
     for term in terms:
         why = against_rule(policies, term, case, who, said)
@@ -191,14 +200,14 @@ def rule_on(policies: Sequence[Policy], case: RulingCase, who: Who, said: SaidHo
 
 
 def is_of_question(term: RuleTerms) -> bool:
-    """Whether these terms are no policy's: whom a question is for, where there is no policy."""
+    """Return whether these terms come from the question itself, which names its addressees, and not from a policy."""
     return term.name == TO and not term.source
 
 
 def against_rule(
     policies: Sequence[Policy], term: RuleTerms, case: RulingCase, who: Who, said: SaidHow
 ) -> str:
-    """What in one rule speaks against it; empty when nothing does."""
+    """Return the first objection under one rule; empty when there is none."""
     if term.closed:
         return term.closed
     if term.require_signed and not who.key:
@@ -217,7 +226,7 @@ def against_rule(
 
 
 def against_terms(term: RuleTerms, case: RulingCase, said: SaidHow) -> str:
-    """What in the question itself, or in its age, does not fit the rule."""
+    """Return the first objection to the question's own counts or to its age; empty when it fits the rule."""
     if case.quorum < term.quorum:
         return f"{term.quorum} have to agree, and the question wants {case.quorum}: it has to be asked again"
     if term.refusals is not None and case.refusals > term.refusals:
@@ -234,7 +243,9 @@ def seconds_between(start: str, end: str) -> float:
 
 
 def rule_on_recorded(policies: Sequence[Policy], case: RulingCase, who: Who, said: SaidHow) -> Ruling:
-    """The same of words that are recorded: in a name without an address they are nobody's, but for a login that came with them."""
+    """Return the ruling on a recorded answer. Under a policy, a name without an address is nobody's, unless it is
+    the login recorded with the answer.
+    """
     logged_in = bool(who.login) and who.by.casefold() == who.login.casefold()
     if policies and not model.has_address(who.by) and not logged_in:
         return Ruling(False, "by", f"it is by {who.by!r}, without an address, and so by nobody")
@@ -242,7 +253,7 @@ def rule_on_recorded(policies: Sequence[Policy], case: RulingCase, who: Who, sai
 
 
 def needs_names(terms: Sequence[RuleTerms]) -> bool:
-    """Whether it matters who somebody is."""
+    """Return whether the terms depend on who somebody is."""
     return any(
         term.who is not None or term.quorum > 1 or (term.refusals or 1) > 1 or not term.requester_may_answer
         for term in terms
@@ -262,7 +273,9 @@ def allowed_words(term: RuleTerms, who: Who) -> str:
 
 
 def matches(person: Person, who: Who) -> bool:
-    """Whether this is that person. A signature counts more than a login, and a login more than a name that is only said."""
+    """Return whether `who` is this person. A signature outranks a login, and a login outranks a name that is only
+    given.
+    """
     if who.key:
         listed = who.key in person.keys
         return listed or (not person.keys and model.address(who.signer) in person.emails)
@@ -274,7 +287,7 @@ def matches(person: Person, who: Who) -> bool:
 
 
 def among(policies: Sequence[Policy], listed: Sequence[Person], who: Who) -> bool:
-    """Whether this is one of those, under whichever of the names that the policy knows them by."""
+    """Return whether `who` is one of the people listed, under any of the names that the policy knows them by."""
     if any(matches(person, who) for person in listed):
         return True
     known = known_as(policies, who)
@@ -284,12 +297,12 @@ def among(policies: Sequence[Policy], listed: Sequence[Person], who: Who) -> boo
 
 
 def known_as(policies: Sequence[Policy], who: Who) -> list[Person]:
-    """Everybody in the policy that this is."""
+    """Return all people of the policies that `who` matches."""
     return [person for policy in policies for person in policy.people if matches(person, who)]
 
 
 def is_named(policies: Sequence[Policy], who: Who) -> bool:
-    """Whether a signature or a login stands behind the name that an answer bears."""
+    """Return whether a signature, a login or the policy connects somebody with the name that an answer bears."""
     address = model.address(who.by)
     if who.key and address == model.address(who.signer):
         return True
@@ -300,7 +313,7 @@ def is_named(policies: Sequence[Policy], who: Who) -> bool:
 
 @dataclass(frozen=True)
 class KnownNames:
-    """All that somebody is known by: addresses, and logins of a forge."""
+    """Names of somebody: addresses, and logins of a forge."""
 
     addresses: frozenset[str]
     logins: frozenset[str]
@@ -309,15 +322,15 @@ class KnownNames:
         return bool(self.addresses & other.addresses or self.logins & other.logins)
 
     def told_apart(self, other: KnownNames) -> bool:
-        """Whether both are known by names of one kind, so that names that differ are two people's."""
+        """Return whether both are known by names of one kind, so that different names mean different people."""
         return bool((self.addresses and other.addresses) or (self.logins and other.logins))
 
 
 def against_requester(policies: Sequence[Policy], who: Who, case: RulingCase) -> str:
-    """Why somebody is, or could be, the person whose agent asked; empty when they are another.
+    """Return why somebody is, or could be, the person whose agent asked; empty when they are another.
 
-    A job knows that person by a login, a clone by an address. Where the policy does not say whose they are, an address and
-    a login may be one person's, as where it counts people.
+    A job knows that person by a login, a clone by an address. Where the policy does not connect the two, an
+    address and a login may belong to one person, as they may where people are counted.
     """
     logins = (who.login,) if who.login else ()
     said = known_names(policies, (who.by, who.signer), logins, known_as(policies, who))
@@ -337,8 +350,8 @@ def against_requester(policies: Sequence[Policy], who: Who, case: RulingCase) ->
 def known_names(
     policies: Sequence[Policy], by: Sequence[str], logins: Sequence[str], known: Sequence[Person] = ()
 ) -> KnownNames:
-    """What is said of somebody, and what the policy knows of whoever that is. A forge's own addresses are logins; programs,
-    which are nobody's word, have none.
+    """Return all addresses and logins of somebody: those given, and those that the policy lists for them. A forge's
+    own addresses count as logins. Accounts of programs are nobody's, and are left out.
     """
     addresses = {model.address(one) for one in by if one}
     told = set() if logins else {model.login_of(one) for one in by}
@@ -355,7 +368,7 @@ def known_names(
 
 
 def is_meant(policies: Sequence[Policy], word: str, who: Who) -> bool:
-    """Whether the one that a question is for is this person: by name, address, `@login`, or a group of the policy."""
+    """Return whether the addressee `word` means this person: by name, address, `@login`, or a group of the policy."""
     if who.key and (named := person_of(word)) is not None and who.key in named.keys:
         return True
     plain = word.strip().lstrip("@").casefold()
@@ -374,9 +387,11 @@ def is_meant(policies: Sequence[Policy], word: str, who: Who) -> bool:
 
 
 def may_be_automatic(policies: Sequence[Policy], case: RulingCase) -> Ruling:
-    """Whether an answer counts that nobody has confirmed: where all the rules that decide say so in so many words.
+    """Return the ruling on an answer that nobody has confirmed: it counts where all deciding rules say so
+    explicitly.
 
-    The repository's rules, where it has any: an agent can write the configuration that names a machine's own.
+    The repository's rules are asked, where it has any: an agent can write the configuration that names a
+    machine's own.
     """
     for policy in [one for one in policies if not one.own] or policies:
         terms = deciding((policy,), case)
@@ -393,7 +408,9 @@ NO_DEFAULT = "no rule says `defaults: true`, which an approval needs"
 
 
 def may_default(policies: Sequence[Policy], case: RulingCase, *, otherwise: bool) -> Ruling:
-    """Whether a declared default may stand in for an answer; `otherwise` where no rule says anything of it."""
+    """Return the ruling on whether a declared default may replace an answer; `otherwise` applies where no rule
+    mentions it.
+    """
     for term in deciding(policies, case):
         if term.defaults is False:
             return Ruling(False, term.name, "its declared default does not apply", term.source)
@@ -410,7 +427,7 @@ Kind = tuple[str, bool, str]
 
 
 def people_behind(policies: Sequence[Policy], answers: Sequence[Who]) -> int:
-    """The fewest people that these can be."""
+    """Return the least number of different people that these can be."""
     kinds = {who_kind(policies, who) for who in answers}
     by_address = [known for kind, known, _ in kinds if kind == BY_ADDRESS]
     by_login = [known for kind, known, _ in kinds if kind == BY_LOGIN]
@@ -420,7 +437,7 @@ def people_behind(policies: Sequence[Policy], answers: Sequence[Who]) -> int:
 
 
 def who_kind(policies: Sequence[Policy], who: Who) -> Kind:
-    """By what somebody is known, whether the policy lists them, and the one name that they have."""
+    """Return the kind of name that somebody is known by, whether the policy lists them, and their one name."""
     person = listed_person(policies, who)
     if person is not None:
         whole = (person.emails or person.keys) and person.logins
@@ -431,12 +448,14 @@ def who_kind(policies: Sequence[Policy], who: Who) -> Kind:
 
 
 def listed_person(policies: Sequence[Policy], who: Who) -> Person | None:
-    """The first of the people listed that this is; a login that they are not listed with is somebody else's."""
+    """Return the first of the people listed that `who` is; a login that a person is not listed with belongs to
+    somebody else.
+    """
     return next((person for policy in policies for person in policy.people if matches(person, who)), None)
 
 
 def cautions(policies: Sequence[Policy]) -> list[str]:
-    """What to know where a policy counts people, and does not say who of them is who."""
+    """Return warnings where a policy counts people without listing both an address and a login for each of them."""
     found = []
     for policy in policies:
         for term in (*(rule.terms for rule in policy.rules), policy.default):
@@ -458,7 +477,9 @@ def cautions(policies: Sequence[Policy]) -> list[str]:
 
 
 def is_whole(policy: Policy, person: Person) -> bool:
-    """Whether somebody is known by both; a list may name by one of them somebody whom `people` has whole."""
+    """Return whether the policy knows a person both by a login and by an address or a key. A list may name by one of
+    these somebody whom `people` lists with both.
+    """
     return any(
         bool((known.emails or known.keys) and known.logins)
         for known in policy.people
@@ -467,7 +488,7 @@ def is_whole(policy: Policy, person: Person) -> bool:
 
 
 def marks(desk: Desk, gates: Iterable[Gate]) -> dict[str, SignatureMark]:
-    """By commit, for each answer in these gates that carries a signature."""
+    """Return the signature's mark by commit, for each answer in these gates that carries a signature."""
     said = {
         commit: entry.event.by
         for gate in gates
@@ -486,7 +507,7 @@ def marks(desk: Desk, gates: Iterable[Gate]) -> dict[str, SignatureMark]:
 
 
 def spoken_at(entry: Entry) -> str:
-    """The commit in which its author said it; recorded again, it is the second parent."""
+    """Return the commit in which the author wrote the event; for one recorded again, that is the second parent."""
     return entry.parents[1] if len(entry.parents) > 1 else entry.commit
 
 
@@ -498,7 +519,7 @@ def is_signed(desk: Desk, commit: str) -> bool:
 
 
 def mark_of(book: Book, by: str, verdict: Verdict) -> SignatureMark:
-    """A good signature by somebody else than the name says is worse than none."""
+    """Return the mark of a signature. A good signature by somebody else than the answer names is worse than none."""
     if verdict.word == BAD:
         return SignatureMark(INVALID, verdict.signer, verdict.key)
     if verdict.word != GOOD:
