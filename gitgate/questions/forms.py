@@ -28,9 +28,7 @@ SPOKEN = {
 
 
 def coerce(schema: Mapping[str, object], pairs: Mapping[str, str]) -> dict[str, object]:
-    """Return the `KEY=VALUE` pairs as typed, converted to what the schema's fields expect. A text that cannot be
-    converted stays text; `validate` then reports it.
-    """
+    """Return the `KEY=VALUE` pairs as the types that the schema expects; `validate` reports what has to stay text."""
     fields = schema.get("properties")
     known = fields if isinstance(fields, Mapping) else {}
     return {key: _coerced(schema, known.get(key), text) for key, text in pairs.items()}
@@ -238,9 +236,7 @@ OWN_FORMATS: Mapping[str, Callable[[str], bool]] = {
 
 
 def _asked(schema: Mapping[str, object]) -> object:
-    """Return a copy of the schema without the keywords that do not apply to an answer, with patterns in the
-    library's syntax.
-    """
+    """Return a copy of the schema without keywords that test no answer, its patterns spelt for the library."""
     copy = _copied(schema)
     for place in walk(copy):
         if isinstance(place.schema, dict):
@@ -366,11 +362,9 @@ class _Unfit(Exception):
 
 
 def _affordable(schema: Mapping[str, object], value: object, sizes: Mapping[int, int]) -> bool:
-    """Return whether validation ends in a moment. The library cannot be interrupted, so its work is counted
-    beforehand.
+    """Return whether validation ends in a moment. Its work is counted first, as the library cannot be interrupted.
 
-    Each level counts as many times as its depth, because the library validates it again at each level to report
-    errors.
+    Each level counts as many times as its depth: the library validates it again at each level to report errors.
     """
     left = BUDGET
     waiting: list[tuple[object, object, int]] = [(schema, value, 1)]
@@ -388,7 +382,7 @@ def _affordable(schema: Mapping[str, object], value: object, sizes: Mapping[int,
 def _asked_within(
     schema: Mapping[str, object], part: Mapping[str, object], value: object
 ) -> Iterator[tuple[object, object]]:
-    """Yield the schemas that validating `value` against `part` applies next, each with the value that it applies to."""
+    """Yield the schemas that validating `value` against `part` applies next, each with its value."""
     if isinstance(part.get("$ref"), str):
         yield _pointed(schema, str(part["$ref"])), value
     for inner in within(SchemaPlace((), part, same_value=True)):
@@ -527,9 +521,7 @@ def check_bounds(schema: Mapping[str, object], top: Field) -> None:
 
 
 def refuse_misspelt(schema: Mapping[str, object], source: str) -> None:
-    """Refuse a keyword that is probably a slip for one of JSON Schema's: it would count for nothing, so `propertys`
-    would let any answer through.
-    """
+    """Refuse a probable slip for a keyword: it would count for nothing, and `propertys` let any answer through."""
     top = field_of(schema, source, "schema")
     for place in walk(schema):
         for keyword in place.schema if isinstance(place.schema, Mapping) else ():
@@ -632,9 +624,7 @@ def pointed(reference: str) -> tuple[str, ...]:
 
 
 def check_circles(edges: Mapping[Steps, list[Steps]], top: Field) -> None:
-    """Refuse references that lead back to themselves. What leads nowhere is removed repeatedly; what is left is a
-    circle.
-    """
+    """Refuse references that form a circle: take away repeatedly what leads nowhere, until only circles are left."""
     comes_from: dict[Steps, list[Steps]] = {steps: [] for steps in edges}
     open_ends = {steps: len(targets) for steps, targets in edges.items()}
     for steps, targets in edges.items():
