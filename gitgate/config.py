@@ -19,7 +19,7 @@ FILE = ".gitgate.yml"
 
 
 class Setting(NamedTuple):
-    """One setting. `power`: it grants something, so neither the environment nor the working tree may set it."""
+    """Setting of the product. `power`: it grants something; neither the environment nor the working tree may set it."""
 
     name: str
     kind: str
@@ -276,7 +276,7 @@ IN_FILE = ("settings", "policy", "approvals", "notify")
 
 @dataclass(frozen=True)
 class Settings:
-    """All layers, read once. The two files are parsed only when a setting is not found before them."""
+    """Settings of all layers, read once. The two files are parsed only when a setting is not found before them."""
 
     env: Mapping[str, str]
     git: Mapping[str, str]
@@ -290,7 +290,7 @@ class Settings:
 
     @property
     def misspelt(self) -> dict[str, str]:
-        """What is set in git's configuration under a name that nothing reads: key → what is wrong with it."""
+        """Return the settings in git's configuration under a name that nothing reads: key → what is wrong with it."""
         known = {name.lower(): name for name in (*BY_NAME, *NOTED, *SECTIONS)}
         wrong = {}
         for key in self.git:
@@ -308,8 +308,9 @@ class Settings:
 
     @property
     def misnamed(self) -> dict[str, str]:
-        """The same of the environment, where others may have variables too: those that are all but one of ours, and those
-        that set what only this machine's configuration may.
+        """Return the variables of the environment that count for nothing: variable → what is wrong with it. Others may
+        have variables there too, so only near misses of our names are listed, and those that only git's configuration
+        may set.
         """
         settings = {one.variable: one for one in SETTINGS}
         wrong = {}
@@ -324,7 +325,7 @@ class Settings:
         return wrong
 
     def forgiving(self) -> Settings:
-        """The same for a check-up, which has to get to its end: a file that cannot be read is told of in `trouble`."""
+        """Return settings for a check-up, which has to finish: errors of a file are noted in `trouble`."""
 
         def forgiven(read: Callable[[], Mapping[str, str]]) -> Callable[[], Mapping[str, str]]:
             def what_can_be_read() -> Mapping[str, str]:
@@ -341,7 +342,7 @@ class Settings:
 
     @property
     def warnings(self) -> list[str]:
-        """What was set and does not count, as far as anything was read until now."""
+        """Return what is wrong with the settings that do not count, as far as they were read until now."""
         return [*self.misspelt.values(), *self.misnamed.values(), *self.trouble, *self.unread]
 
     def text(self, name: str) -> str:
@@ -353,7 +354,7 @@ class Settings:
         return setting.default
 
     def variable_of(self, setting: Setting) -> str:
-        """The variable of the environment that says what counts; empty where something else does."""
+        """Return the environment variable that sets the value; empty where another layer does."""
         named = not setting.power and setting.name not in self.flags and setting.variable in self.env
         return setting.variable if named else ""
 
@@ -380,7 +381,7 @@ class Settings:
         return int(self.text(name))
 
     def span(self, name: str) -> float:
-        """Seconds with a fraction."""
+        """Return a setting in seconds with a fraction."""
         return float(self.text(name).removesuffix("s") or 0)
 
     def seconds(self, name: str) -> int | None:
@@ -391,7 +392,7 @@ class Settings:
 
     @property
     def pull_request(self) -> int | None:
-        """The pull request that this CI job is about, where the forge says so."""
+        """Return the pull request that this CI job is about, where the forge says so."""
         parts = self.env.get("GITHUB_REF", "").split("/")
         return (
             int(parts[2])
@@ -401,12 +402,12 @@ class Settings:
 
     @property
     def in_ci(self) -> bool:
-        """Whether any CI runs us, whose machine is gone soon. A job of Actions, which has a token, is `setup.in_job`."""
+        """Return whether any CI runs us: its machine is gone soon. `setup.in_job` is for a job of Actions, with a token."""
         return self.env.get("CI", "").lower() in TRUE
 
     def identity(self, role: str = "AUTHOR") -> str:
-        """`Name <email>` of the person at this machine as git would record it; empty when git knows no address: then it
-        commits nothing either, and what tells people apart would be missing.
+        """Return `Name <email>` of the person at this machine as git would record it; empty when git knows no address:
+        then it commits nothing either, and nothing would tell people apart.
         """
         env, git, lower = self.env, self.git, role.lower()
         name = env.get(f"GIT_{role}_NAME") or git.get(f"{lower}.name") or git.get("user.name", "")
@@ -422,13 +423,13 @@ FALSE = frozenset(("0", "false", "no", "off", ""))
 
 
 def clean_name(text: str) -> str:
-    """As git writes names: without the characters that end them; a name that is not UTF-8 is no reason to fail."""
+    """Return a name as git writes it: without the characters that end it; a name that is not UTF-8 does not fail."""
     readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join(c for c in readable if c not in "<>\n\r\0").strip()
 
 
 def checked(setting: Setting, value: str, *, variable: str = "") -> str:
-    """`value`, or an error that names the setting and what was expected; `variable`: where it stood, if in the environment."""
+    """Return `value`, or raise an error that says what was expected. `variable`: the environment variable it is from."""
     expected = misfit(setting, value)
     if not expected:
         return value
@@ -441,7 +442,7 @@ def checked(setting: Setting, value: str, *, variable: str = "") -> str:
 
 
 def misfit(setting: Setting, value: str) -> str:
-    """What was expected where `value` does not fit; else nothing."""
+    """Return what was expected where `value` does not fit the setting; else an empty text."""
     kind, _, words = setting.kind.partition(":")
     if kind == "flag" and value.lower() not in TRUE | FALSE:
         return "true or false"
@@ -500,12 +501,12 @@ def refuse_system() -> None:
 
 
 def environment() -> dict[str, str]:
-    """The process environment, read here and handed on."""
+    """Return the process environment, read here and handed on."""
     return dict(os.environ)
 
 
 def may_hide_git(env: Mapping[str, str]) -> bool:
-    """Whether somebody has set git's configuration aside, or over it; most environments do not, and cost no further look."""
+    """Return whether somebody may have hidden or overridden git's configuration; mostly not, at no further cost."""
     return "GIT_CONFIG_COUNT" in env or env.get("GIT_CONFIG_GLOBAL") == os.devnull
 
 
@@ -524,10 +525,11 @@ def load_settings(
 def lazily(
     path: Path, trouble: list[str] | None = None, unread: list[str] | None = None
 ) -> Callable[[], Mapping[str, str]]:
-    """The settings in a file, parsed at first need: most commands never need it, and YAML is dear to import.
+    """Return a function that reads the settings in a file at first need: most commands never need it, and YAML is slow
+    to import.
 
-    With `trouble`, what is wrong with the file is put there, and the file counts as empty; with `unread`, its other parts that
-    nothing reads.
+    With `trouble`, the error about the file is put there, and the file counts as empty; with `unread`, its other
+    parts that nothing reads.
     """
     known: list[Mapping[str, str]] = []
 
@@ -547,8 +549,8 @@ def lazily(
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """The bytes of a file. FileNotFoundError where there is none, Usage where it is something else or too large: of a pipe
-    nobody may ever write to the other end, and a device has none.
+    """Return the bytes of a file. Raise FileNotFoundError where there is none, and Usage where it is something else or
+    too large: nobody may ever write to a pipe's other end, and a device has none.
     """
     import stat
 
@@ -571,7 +573,7 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def read_file(path: Path, unread: list[str] | None = None) -> Mapping[str, str]:
-    """The settings in a file. `unread` is told of other parts that nothing reads; the settings count nevertheless."""
+    """Return the settings in a file. Its other parts, which nothing reads, are listed in `unread`, without an error."""
     try:
         data = read_regular(path, LIMITS.size)
     except FileNotFoundError:

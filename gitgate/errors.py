@@ -37,7 +37,7 @@ class GateError(Exception):
 
 
 def tells_of_full_disk(failed: BaseException) -> bool:
-    """Whether it failed because there is no room where it was written here, or what it came of did. A remote's disk is another's."""
+    """Return whether an error means that this machine's disk is full, itself or by its cause; not a remote's disk."""
     cause: BaseException | None = failed
     for _ in range(10):
         if cause is None or isinstance(cause, PushRefused | RemoteUnable):
@@ -131,14 +131,14 @@ class WorkFailed(Failure):
 
 
 class Usage(GateError):
-    """What was asked for does not fit; nothing was written."""
+    """Error for a request that does not fit; nothing was written."""
 
     code = "usage"
     kind = "usage"
 
 
 class BadAnswer(Usage):
-    """What was given is no answer. `tells`: its words say already what would be one."""
+    """Error for an input that is no answer. `tells`: its message says already what would be one."""
 
     code = "bad_answer"
 
@@ -148,7 +148,7 @@ class BadAnswer(Usage):
 
 
 class UnknownOption(BadAnswer):
-    """What was given is none of the options. Where a question takes other words, it may have been meant as those."""
+    """Error for an input that is none of the options. A question that takes other words may mean it as those."""
 
 
 class BadDocument(Usage):

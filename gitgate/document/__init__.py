@@ -54,7 +54,7 @@ else:
             return made
 
     class NamedTuple(metaclass=NamedMeta):
-        """As `typing.NamedTuple`: fields with annotations, defaults last, methods."""
+        """Tuple with named fields, like `typing.NamedTuple`: fields with annotations, defaults last, methods."""
 
 
 __all__ = ["NamedTuple", "dataclass", "field", "names_of", "replace"]
@@ -63,7 +63,7 @@ Class = TypeVar("Class", bound=type)
 
 
 class ValueField(NamedTuple):
-    """One field of a class; an ellipsis where it has no default, as none of ours is one."""
+    """Field of a class. An ellipsis means that it has no default, as no field of ours has an ellipsis for its default."""
 
     annotation: object = None
     default: Any = ...
@@ -73,12 +73,12 @@ class ValueField(NamedTuple):
 
 
 def make_frozen(cls: Class) -> Class:
-    """As `dataclasses.dataclass(frozen=True)` does, for classes whose fields are all given to `__init__`."""
+    """Make a frozen class, as `dataclasses.dataclass(frozen=True)` does; all its fields are given to `__init__`."""
     return made(cls, FROZEN)
 
 
 def make_open(cls: Class) -> Class:
-    """The same for a class whose fields may be set."""
+    """Make a class whose fields may be set; all its fields are given to `__init__`."""
     return made(cls, OPEN)
 
 
@@ -108,7 +108,7 @@ def made(cls: Class, methods: dict[str, object]) -> Class:
 
 
 def kept_of(value: Any, annotation: object) -> ValueField:
-    """What stands behind a field's annotation: a default, or `field` with more about it, ours or the real one."""
+    """Return the field for an annotation and its value: a default, or `field` with options, ours or the real one."""
     if value is ...:
         return ValueField(annotation)
     if isinstance(value, ValueField):
@@ -129,7 +129,9 @@ FEW = 20
 
 
 class LateInit:
-    """`__init__`, compiled when more than a few values are made: most commands make one or two of each of thirty classes."""
+    """Function `__init__` of a class, compiled after a few values: most commands make one or two of each of thirty
+    classes.
+    """
 
     def __init__(self, owner: Any, fields: dict[str, ValueField]) -> None:
         self.owner = owner
@@ -147,7 +149,7 @@ class LateInit:
         return self.owner.__init__
 
     def fill(self, value: Any, /, *given: object, **named: object) -> None:
-        """What the compiled one does. To that a wrong call is left, which has Python's own words for it."""
+        """Set the fields as the compiled `__init__` does, which raises Python's own error for a wrong call."""
         fields = self.fields
         entries = dict(zip(fields, given, strict=False))
         fits = len(given) <= len(fields) and named.keys() <= fields.keys() - entries.keys()
@@ -162,7 +164,7 @@ class LateInit:
 
 
 def compiled_init(fields: dict[str, ValueField]) -> object:
-    """It writes where nothing else can: into the instance's own dictionary."""
+    """Return the compiled `__init__` of a class. It writes into the instance's dictionary, as nothing else can."""
     parameters, entries = [], []
     known: dict[str, object] = {}
     for name, kept in fields.items():
@@ -182,7 +184,7 @@ def compiled_init(fields: dict[str, ValueField]) -> object:
 
 
 class LateFields:
-    """`__dataclass_fields__`, made by the real decorator when one of its functions asks for it. Few commands have one ask."""
+    """Attribute `__dataclass_fields__`, made by the real decorator on demand; few commands need it."""
 
     def __get__(self, _value: object, cls: Any) -> object:
         import dataclasses
@@ -212,7 +214,7 @@ def refuse_delete(_self: object, name: str) -> None:
 
 
 def names_of(value: Any) -> tuple[str, ...]:
-    """The names of its fields, of a class or of a value; `dataclasses.fields` would load that module to tell them."""
+    """Return the field names of a class or a value, without the import that `dataclasses.fields` needs."""
     return tuple(getattr(value, "__kept_fields__", None) or value.__dataclass_fields__)
 
 
@@ -255,7 +257,7 @@ Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a document may cost; beyond it nothing is read, and nothing written."""
+    """Limits of a document. A larger one is neither read nor written."""
 
     size: int = 1 << 20
     depth: int = 32
@@ -268,10 +270,11 @@ MOST_SHOWN = 40
 
 
 class Field:
-    """A value with its place. `value` holds Fields where it is a mapping or a sequence; `plain()` has no places.
+    """Value of a document with its place. `value` holds Fields where it is a mapping or a sequence; `plain()` has no
+    places.
 
-    The path is put together only when somebody asks: kept in every field, long keys times deep nesting times many
-    leaves would take a gigabyte for a document of one megabyte.
+    The path is put together only on demand: kept in every field, long keys times deep nesting times many leaves
+    would take a gigabyte for a document of one megabyte.
     """
 
     __slots__ = ("line", "name", "parent", "source", "value")
@@ -279,7 +282,7 @@ class Field:
     def __init__(
         self, value: object, source: str, path: str = "", line: int = 0, parent: Field | None = None
     ) -> None:
-        """`path` is the whole path, or with a `parent` the last step of it."""
+        """Create a field. `path` is the whole path, or with a `parent` the last step of it."""
         self.value = value
         self.source = source
         self.name = path
@@ -291,7 +294,7 @@ class Field:
 
     @property
     def path(self) -> str:
-        """Where in the document, as in `questions[0].type`; safe to print."""
+        """Return the place in the document, as in `questions[0].type`; safe to print."""
         steps = [self.name]
         above = self.parent
         while above is not None:
@@ -323,7 +326,7 @@ class Field:
         return self.refuse("a list (lines that begin with `- `)")
 
     def get(self, key: str) -> Field | None:
-        """The field `key`; None where it is missing or null, which mean the same in every document of ours."""
+        """Return the field `key`; None where it is missing or null, which mean the same in every document of ours."""
         value = self.value
         field = value.get(key) if isinstance(value, dict) else self.mapping().get(key)
         return None if field is None or field.value is None else field
@@ -340,7 +343,7 @@ class Field:
     # Scalars
 
     def text(self, *, most: int = MOST_TEXT, least: int = 0) -> str:
-        """A string of `least` to `most` characters; one of blanks alone counts as empty."""
+        """Return a string of `least` to `most` characters; one of blanks alone counts as empty."""
         value = self.value
         if not isinstance(value, str):
             if isinstance(value, (bool, int, float)):
@@ -372,7 +375,7 @@ class Field:
         return self.refuse("true or false")
 
     def one_of(self, names: Iterable[str]) -> str:
-        """One of `names`, exactly; a near miss is named in the error."""
+        """Return the one of `names` that this is exactly; the error names a near miss."""
         allowed = list(names)
         value = self.value
         if isinstance(value, str) and value in allowed:
@@ -380,7 +383,7 @@ class Field:
         return self.fail(f"expected one of {', '.join(allowed)}; found {found(value)}{near(value, allowed)}")
 
     def plain(self) -> Plain:
-        """The value without places: dict, list, str, int, float, bool or None."""
+        """Return the value without places: dict, list, str, int, float, bool or None."""
         value = self.value
         if isinstance(value, dict):
             return {key: field.plain() for key, field in value.items()}
@@ -390,7 +393,7 @@ class Field:
 
 
 def field_of(value: object, source: str, path: str = "") -> Field:
-    """Fields around a plain value that came from no file (flags, a call): checked alike, without lines."""
+    """Return a plain value from no file (flags, a call) as a field, so that it is checked alike, without lines."""
     top = Field(value, source, path)
     level, nodes = [top], 1
     for _ in range(LIMITS.depth + 1):
@@ -404,7 +407,7 @@ def field_of(value: object, source: str, path: str = "") -> Field:
 
 
 def _opened(field: Field) -> list[Field]:
-    """The fields directly within `field`, put into it."""
+    """Fill `field` with the fields directly within it."""
     value = field.value
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
@@ -420,21 +423,21 @@ def _opened(field: Field) -> list[Field]:
 
 
 def step(key: str) -> str:
-    """The part of a path that `key` adds; a key that is no plain word is shown in brackets, short and harmless."""
+    """Return the part of a path for `key`; a key that is no plain word is shown in brackets, short and harmless."""
     if key.isascii() and len(key) <= MOST_SHOWN and key.replace("_", "a").replace("-", "a").isalnum():
         return f".{key}"
     return f'["{one_line(key[: 4 * MOST_SHOWN], MOST_SHOWN)}"]'
 
 
 def scalar(value: object) -> str:
-    """A scalar as a document spells it."""
+    """Return a scalar as a document spells it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "null" if value is None else str(value)
 
 
 def found(value: object) -> str:
-    """What a value is, for the second half of an error; a long text is cut."""
+    """Return a description of a value for the second half of an error; a long text is cut."""
     if isinstance(value, str):
         return f'"{one_line(value[: 4 * MOST_SHOWN], MOST_SHOWN)}"' if value else "an empty text"
     if isinstance(value, dict):
@@ -447,13 +450,13 @@ def found(value: object) -> str:
 
 
 def near(value: object, names: Sequence[str]) -> str:
-    """` (did you mean choice?)` where one of `names` is close to `value`, else nothing."""
+    """Return ` (did you mean choice?)` where one of `names` is close to `value`, else an empty text."""
     meant = nearest(value, names)
     return f" (did you mean {meant}?)" if meant else ""
 
 
 def nearest(value: object, names: Sequence[str], close: float = 0.6) -> str:
-    """The one of `names` that is close to `value` (1: the same); empty where none is."""
+    """Return the one of `names` that is close to `value`, where 1 means equal; empty where none is."""
     if not isinstance(value, str) or not 0 < len(value) <= 64:
         return ""
     from difflib import get_close_matches  # 1 ms to import, and only a wrong document needs it
@@ -484,7 +487,7 @@ def one_of(item: Field, name: str, allowed: tuple[str, ...], otherwise: str) -> 
 
 
 def digest(item: Field, name: str) -> str:
-    """A SHA-256 in hexadecimal; empty where there is none."""
+    """Return a SHA-256 in hexadecimal; empty where there is none."""
     found = item.get(name)
     text = "" if found is None else found.text(most=64)
     if found is not None and not re.fullmatch(DIGEST, text):
@@ -508,7 +511,7 @@ def commit_id(field: Field) -> str:
 
 
 def moment(field: Field) -> str:
-    """A time in the one form that compares as text: whole seconds in UTC."""
+    """Return a time in the one form that compares as text: whole seconds in UTC."""
     text = field.text(most=40)
     try:
         plain = format_time(parse_time(text)) == text
@@ -518,7 +521,7 @@ def moment(field: Field) -> str:
 
 
 def duration(field: Field) -> int:
-    """Seconds, with the place in the error where they are none."""
+    """Return seconds; the error names the place where the value is no duration."""
     text = field.text(most=40)
     try:
         return parse_duration(text)
@@ -532,8 +535,8 @@ def mapping(item: Field, name: str) -> dict[str, Plain]:
 
 
 def may_have(data: bytes, key: str) -> bool:
-    """Whether it may have a field. An escape can spell a key otherwise, and what is no UTF-8 may be anything: only a reader
-    can say what that holds.
+    """Return whether a document may have a field `key`, without parsing it. An escape can spell a key otherwise, and
+    bytes that are not UTF-8 may be anything: only a reader can tell then.
     """
     if key.encode() in data or b"\\" in data or b"\0" in data:
         return not is_blank(data)
@@ -545,7 +548,7 @@ def may_have(data: bytes, key: str) -> bool:
 
 
 def is_blank(data: bytes) -> bool:
-    """Whether it holds comments alone, or nothing, by whatever any reader takes for the end of a line."""
+    """Return whether a document holds nothing but blanks and comments, by any line end that some reader accepts."""
     try:
         lines = data.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:

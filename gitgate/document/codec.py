@@ -36,7 +36,7 @@ MOST_DIGITS = (
 
 
 def resolve(word: str, field: Field) -> str | int | float | bool | None:
-    """The value of a plain, unquoted word; `field` is its place, for errors."""
+    """Return the value of a plain, unquoted word; `field` is its place, for errors."""
     if word in WORDS:
         return WORDS[word]
     if word[0] not in NUMBER_STARTS:
@@ -78,11 +78,11 @@ BLOCKS = {"|": 1, "|-": 0, "|+": 2}
 
 
 class _Other(Exception):
-    """Not the style that we write."""
+    """Signal that a document is not in the style that we write."""
 
 
 def read_yaml(text: str, source: str, limits: Limits) -> Field | None:
-    """The document, or None where the library has to look."""
+    """Return the document, or None where the library has to read it."""
     if "\t" in text or "\r" in text or not text.endswith("\n"):
         return None
     try:
@@ -103,8 +103,8 @@ class _Reader:
         self.depth = limits.depth
 
     def may_exceed(self, nodes: int) -> bool:
-        """Whether there may be more values and keys than that. Lines of a text that look like keys are counted too; the library
-        then counts without them.
+        """Return whether there may be more values and keys than `nodes`. Lines of a text that look like keys are counted
+        too; the library then counts without them.
         """
         if MOST_NODES * len(self.parts) <= nodes:
             return False
@@ -118,7 +118,7 @@ class _Reader:
         return top
 
     def mapping(self, field: Field, indent: str, depth: int, lead: str) -> None:
-        """The keys that stand behind `indent`; before the first of them is `lead`, which has a dash in a list."""
+        """Read the keys behind `indent`; before the first of them is `lead`, which has a dash in a list."""
         if depth > self.depth:
             raise _Other
         entries: dict[str, Field] = {}
@@ -138,7 +138,7 @@ class _Reader:
             raise _Other
 
     def value(self, field: Field, rest: str, indent: str, depth: int) -> None:
-        """What follows a key: on its line, or on the lines below, two columns further in."""
+        """Read the value of a key: on its line, or on the lines below, indented by two more columns."""
         if rest:
             self.word(field, rest, indent, depth)
             return
@@ -170,7 +170,7 @@ class _Reader:
                 self.word(item, rest, indent, depth + 1)
 
     def word(self, field: Field, rest: str, indent: str, depth: int) -> None:
-        """A value on one line, or a block that begins there."""
+        """Read a value on one line, or a block that begins there."""
         if rest in BLOCKS:
             field.value = self.block(indent + "  ", BLOCKS[rest])
         elif rest in ("[]", "{}"):
@@ -183,7 +183,7 @@ class _Reader:
             field.value = read_bare(rest, field)
 
     def block(self, lead: str, kept: int) -> str:
-        """The lines of a literal block, and of its last newlines none, one or all (0, 1, 2)."""
+        """Read the lines of a literal block. Of its last newlines none, one or all are kept (0, 1, 2)."""
         found: list[str] = []
         while self.at < self.last:
             line = self.lines[self.at]
@@ -203,7 +203,7 @@ class _Reader:
 
 
 def unquoted(rest: str) -> str:
-    """A double-quoted text on one line, with the escapes that we write."""
+    """Return a double-quoted text on one line, with the escapes that we write."""
     body = rest[1:-1]
     if len(rest) < 2 or rest[-1] != '"':
         raise _Other
@@ -223,7 +223,7 @@ def unescaped(found: re.Match[str]) -> str:
 
 
 def read_bare(rest: str, field: Field) -> object:
-    """A word without quotes: a text that starts with a letter, or a number."""
+    """Return the value of a word without quotes: a text that starts with a letter, or a number."""
     if ": " in rest or " #" in rest or rest[-1:] in (":", " ", ""):
         raise _Other
     if rest[0] in STARTS:
@@ -249,7 +249,7 @@ LONGEST_KEY = 120  # readers look at most 1024 characters ahead for the colon
 
 
 def write_yaml(value: Mapping[str, object], *, source: str = "document") -> bytes:
-    """The document for `value`: block style, keys in the order given, ending with a newline."""
+    """Return the document for `value`: block style, keys in the order given, ending with a newline."""
     lines: list[str] = []
     top = _Place(source, "", 1, [1])
     if value:
@@ -266,7 +266,7 @@ def write_yaml(value: Mapping[str, object], *, source: str = "document") -> byte
 
 
 class _Place:
-    """Where the writer is, for errors and limits: what is written must be readable again."""
+    """Place of the writer in the document, for errors and limits: what is written must be readable again."""
 
     __slots__ = ("count", "depth", "path", "source")
 
@@ -291,7 +291,7 @@ class _Place:
 def _mapping(
     value: Mapping[str, object], indent: str, lines: list[str], place: _Place, first: str = ""
 ) -> None:
-    """Append `value`; `first` is what stands before its first key (`- ` in a list) instead of `indent`."""
+    """Append the mapping `value`; `first` precedes its first key (`- ` in a list) instead of `indent`."""
     place.enter()
     lead = first or indent
     for key, child in value.items():
@@ -308,7 +308,7 @@ def _mapping(
 
 
 def _value(child: object, lead: str, indent: str, lines: list[str], place: _Place) -> None:
-    """Append what follows a key."""
+    """Append the value of a key."""
     deeper = f"{indent}  "
     if isinstance(child, str):
         lines.append(f"{lead} {_text(child, deeper, place)}")
@@ -360,7 +360,7 @@ def _scalar(value: object, place: _Place) -> str:
 
 
 def _text(value: str, indent: str, place: _Place) -> str:
-    """A text after a key or a dash: as a block where it has lines and a block is exact, else on one line."""
+    """Append a text after a key or a dash: as a block where it has lines and a block is exact, else on one line."""
     if "\n" in value and re.fullmatch(_forms(value).block, value):
         body = value.rstrip("\n")
         chomp = ("-", "", "+")[min(len(value) - len(body), 2)]
@@ -439,12 +439,12 @@ QUOTE = "put text that holds `: ` or ` #`, or starts with one of []{}&*!|>'\"%@`
 
 
 def dump_document(value: Mapping[str, object], *, source: str = "document") -> bytes:
-    """The document for `value`, by `yamlwrite`; a hook that judges what others wrote does without."""
+    """Return the document for `value`, written by `yamlwrite`; a hook that judges what others wrote does without."""
     return write_yaml(value, source=source)
 
 
 def parse_document(data: bytes, source: str, *, limits: Limits = LIMITS) -> Field:
-    """The document in `data`, whose top must be a mapping; `source` is what errors call it."""
+    """Return the document in `data`, whose top must be a mapping; `source` is its name in errors."""
     text = _decoded(data, source, limits)
     ours = read_yaml(text, source, limits)
     if ours is not None:
@@ -462,7 +462,7 @@ def parse_document(data: bytes, source: str, *, limits: Limits = LIMITS) -> Fiel
 
 
 def _decoded(data: bytes, source: str, limits: Limits) -> str:
-    """`data` decoded, with nothing in it that readers would treat differently or a terminal would obey."""
+    """Return `data` decoded; refuse characters that readers would treat differently or a terminal would obey."""
     if len(data) > limits.size:
         _refuse(source, 0, f"expected at most {limits.size:,} bytes; found {len(data):,}")
     try:
@@ -485,7 +485,7 @@ def _decoded(data: bytes, source: str, limits: Limits) -> str:
 
 
 def _misspelt(wrong: Any, text: str, source: str) -> BadDocument:
-    """The parser's error in our words: it does not know fields, and speaks of tokens."""
+    """Return the parser's error in our words: the parser does not know fields, and its errors name tokens."""
     problem = str(getattr(wrong, "problem", None) or "this is neither")
     said = next((ours for start, ours in SAID.items() if problem.startswith(start)), one_line(problem, 160))
     mark = getattr(wrong, "problem_mark", None)
@@ -500,12 +500,12 @@ def _misspelt(wrong: Any, text: str, source: str) -> BadDocument:
 
 
 def _last_line(text: str) -> int:
-    """Parsers place what is missing at the end on a line that is not there."""
+    """Return the line for an error. Parsers place what is missing at the end on a line that does not exist."""
     return max(text.count("\n") + (not text.endswith("\n")), 1)
 
 
 def _nearest(before: str) -> str:
-    """The key under which a place stands where nothing could be parsed: on its line, or above and further left."""
+    """Return the key above a place where nothing could be parsed: on its line, or above and further left."""
     here, *above = reversed(before.rsplit("\n", 200))
     keys = re.findall(KEY, here)
     if keys:
@@ -543,7 +543,7 @@ def _refuse(source: str, line: int, words: str, field: str = "") -> NoReturn:
 
 
 class _Builder:
-    """Takes a parser's events one by one and stops at the first that the plain subset does not have."""
+    """Builder of a document from a parser's events. It stops at the first event that the plain subset does not have."""
 
     def __init__(self, loader: Any, yaml: Any, source: str, limits: Limits, last: int) -> None:
         self.next = loader.get_event

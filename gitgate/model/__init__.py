@@ -128,7 +128,7 @@ WITHOUT_EFFECT = ("late", "repeated")
 
 
 class EventTraits(NamedTuple):
-    """What is so of each event of a name, whatever it says. A new event has a row here and its rows in the table above."""
+    """Traits of every event of one name. A new event needs a row here and its rows in the state table above."""
 
     color: str = ""
     said: bool = False
@@ -165,7 +165,7 @@ TRAITS = {
 
 
 def traits(event: str) -> EventTraits:
-    """Of what no row names, such as an outcome before it is known which, nothing is so."""
+    """Return the traits of an event's name. A name without a row, such as an outcome that is not yet known, has none."""
     return TRAITS.get(event, PLAIN)
 
 
@@ -177,7 +177,7 @@ def allows(state: str | None, event: str) -> bool:
 
 
 def after(state: str | None, event: str) -> str:
-    """The state that follows, or IllegalEvent that says why not."""
+    """Return the state after an event; IllegalEvent says why there is none."""
     try:
         return _NEXT[state, event]
     except KeyError:
@@ -191,7 +191,7 @@ LET_GO = (
 
 
 def run_status(state: str, reason: str = "") -> str:
-    """A run's state in one word, as lists have it: one that cannot go on here is stalled."""
+    """Return a run's state in one word, for lists; a run that cannot go on here is stalled."""
     if state == RUNNING and reason.startswith(LET_GO):
         return "stalled"
     return RUNNING if state == STOPPING else state
@@ -201,7 +201,7 @@ _NEXT_OF_RUN = {(row.state, row.event): row.to for row in RUN_TABLE}
 
 
 def after_in_run(state: str | None, event: str) -> str:
-    """The state of a run that follows, or IllegalEvent that says why not."""
+    """Return the state of a run after an event; IllegalEvent says why there is none."""
     try:
         return _NEXT_OF_RUN[state, event]
     except KeyError:
@@ -270,7 +270,7 @@ _LETTERS = frozenset(ALPHABET)
 
 
 def gate_id(opened: bytes) -> str:
-    """The id of the gate that this `question.yaml` opens; the document holds a nonce, so that ids never repeat."""
+    """Return the id of the gate that this `question.yaml` opens; the document holds a nonce, so that ids never repeat."""
     from ..text.digests import sha256  # late: a list makes no names
 
     number = int.from_bytes(sha256(opened).digest()[:8], "big")
@@ -278,7 +278,7 @@ def gate_id(opened: bytes) -> str:
 
 
 def no_word(gate: str) -> bool:
-    """Whether the letters that people type of this name hold a digit: it can then be no word of a reply."""
+    """Return whether the letters that people type of a gate's id contain a digit, and so are no word of a reply."""
     return any(letter.isdigit() for letter in gate[:SHORTEST_PREFIX])
 
 
@@ -291,7 +291,7 @@ def is_prefix(text: str) -> bool:
 
 
 def file_name(contents: bytes) -> str:
-    """The unique part of an event's file: the same words said again are the same file, so a repeat adds nothing."""
+    """Return the unique part of an event's file name: equal content is the same file, so a repeat adds nothing."""
     from ..text.digests import sha256
 
     return sha256(contents).hexdigest()[:16]
@@ -307,36 +307,38 @@ ROBOT = "[bot]"
 
 @lru_cache(4096)  # A record names few people, and asks often.
 def address(by: str) -> str:
-    """What tells people apart in `Name <email>`: the address, else all of it. The name alone may be spelt anyhow."""
+    """Return the part of `Name <email>` that identifies a person: the address, or the whole text where there is none.
+    A name alone may be spelt in any way.
+    """
     _, mark, rest = by.rpartition("<")
     email = rest.partition(">")[0] if mark else ""
     return (email.strip() or by.strip()).casefold()
 
 
 def has_address(by: str) -> bool:
-    """Whether a name says whose it is: `Name <email>`, or an address alone. A bare name is anybody's to write."""
+    """Return whether a name has an address: `Name <email>`, or an address alone. Anybody could write a bare name."""
     return "@" in address(by)
 
 
 def same_person(one: str, other: str) -> bool:
-    """Whether both are the same person; nobody is not even the same as nobody."""
+    """Return whether both names mean the same person; an empty name is nobody, and equals none."""
     return bool(one) and address(one) == address(other)
 
 
 def login_of(by: str) -> str:
-    """The account of a forge that an address names; empty where it names none. Like every address it is its author's word."""
+    """Return the account of a forge that an address names; empty where it names none. Anybody can write an address."""
     known = address(by)
     found = re.fullmatch(NOREPLY, known) if "@users.noreply." in known else None
     return found.group(1) if found else ""
 
 
 def is_robot(by: str) -> bool:
-    """Whether it is the account of a program, by the name that forges give such ones."""
+    """Return whether this is the account of a program, by the name that forges give such accounts."""
     return login_of(by).endswith(ROBOT)
 
 
 def as_account(login: str, number: str, host: str) -> str:
-    """An account as the forge itself writes it into commits: the number stays when a login is given to somebody else."""
+    """Return an account as the forge writes it into commits: its number stays when somebody else gets the login."""
     return f"{login} <{f'{number}+' if number else ''}{login}@users.noreply.{host}>"
 
 
@@ -345,7 +347,7 @@ def split_person(who: str) -> str:
 
 
 def answerer_words(by: str) -> str:
-    """Whose answer it is, in one name; where nobody answered, the default stands in."""
+    """Return the name of whoever answered; where nobody did, words for the default."""
     return split_person(by) or "nobody (its default)"
 
 
@@ -354,7 +356,7 @@ VERIFIED, UNVERIFIED, INVALID = "verified", "unverified", "invalid"
 
 @dataclass(frozen=True)
 class SignatureMark:
-    """`by`: whose signature it is, where that is known; `key`: its key."""
+    """Mark of a signature. `by`: the signer, where known; `key`: the signer's key."""
 
     word: str = UNVERIFIED
     by: str = ""
@@ -362,7 +364,7 @@ class SignatureMark:
 
     @property
     def words(self) -> str:
-        """For people: the word, and by whom where that is another name than the answer's."""
+        """Return the mark in words, with the signer where that name differs from the answer's."""
         return f"{self.word}, signed by {self.by}" if self.by else self.word
 
 
@@ -379,7 +381,7 @@ MOST_NAME = 24
 
 
 def one_line(text: str, most: int = MOST_BYTES) -> str:
-    """One line of UTF-8 without control characters, at most `most` bytes, cut between characters."""
+    """Return one line of UTF-8 without control characters, of at most `most` bytes, cut between characters."""
     if len(text) <= most and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip(" ")  # as most are
     # Without their joiner, pictures that were one stand beside one another.
@@ -396,9 +398,10 @@ def trailer_message(subject: str, trailers: Iterable[tuple[str, str]]) -> str:
 
 
 def parse_trailers(message: str) -> dict[str, str] | None:
-    """The trailers of the last paragraph, or None when they break the rules: duplicate, overlong, unprintable, not ours.
+    """Return the trailers of the last paragraph; None when they break the rules: duplicate, overlong, unprintable, not
+    ours.
 
-    Git's own trailer formats mix values and obey the user's settings, so we read the paragraph ourselves.
+    Git's own trailer formats mix values and obey the user's settings, so the paragraph is read here.
     """
     paragraph = message.rstrip("\n").rpartition("\n\n")[2]
     lines = paragraph.split("\n")
@@ -422,9 +425,9 @@ def parse_trailers(message: str) -> dict[str, str] | None:
 
 
 def misread(encoding: bytes, body: bytes) -> str:
-    """Why git would show another message than this commit's bytes hold; empty when it shows what is there.
+    """Return why git would show another message than this commit's bytes hold; empty when it shows them as they are.
 
-    Git reads them as the header `encoding` says, which is empty where there is none.
+    Git decodes them by the header `encoding`, which is empty where there is none.
     """
     if encoding.lower() not in (b"", b"utf-8", b"utf8"):
         return f"is said to be in {one_line(encoding.decode('ascii', 'replace'), 40)}, not in UTF-8"
@@ -439,7 +442,7 @@ _TRAILER = r"[A-Za-z0-9][A-Za-z0-9-]*: ?\S"
 
 
 def with_trailers(message: str, wanted: Sequence[tuple[str, str]]) -> str:
-    """`message` with each of `wanted` as one of its trailers; one that is there is not said twice."""
+    """Return `message` with each of `wanted` as one of its trailers; one that is there already is not repeated."""
     body = message.rstrip("\n")
     before, gap, last = body.rpartition("\n\n")
     block = last.split("\n") if gap and is_block(last) else []
@@ -452,7 +455,7 @@ def with_trailers(message: str, wanted: Sequence[tuple[str, str]]) -> str:
 
 
 def is_block(paragraph: str) -> bool:
-    """Whether every line of the last paragraph is a trailer, or goes on with one."""
+    """Return whether every line of the last paragraph is a trailer, or continues one."""
     lines = paragraph.split("\n")
     return bool(re.match(_TRAILER, lines[0])) and all(
         re.match(_TRAILER, line) or line[:1] in " \t" for line in lines
@@ -460,9 +463,9 @@ def is_block(paragraph: str) -> bool:
 
 
 def trailer_values(message: str, name: str) -> list[str]:
-    """What the lines of a commit's message say under this name, wherever they stand.
+    """Return the values of all lines with this name in a commit's message, anywhere in it.
 
-    Read so that none is missed: `cherry-pick -x` writes a line below the trailers that is none, `merge --squash` indents them.
-    Whoever reads them has to check what they say.
+    None is missed: `cherry-pick -x` writes a line below the trailers that is none, and `merge --squash` indents
+    them. The caller has to check the values.
     """
     return [said.strip() for said in re.findall(rf"(?m)^[ \t]*{re.escape(name)}: (.*)$", message)]

@@ -41,7 +41,7 @@ SCHEMA_ALIASES = ("outcomeSchema", "outcome_schema")
 
 @dataclass(frozen=True)
 class Talk:
-    """How a conversation is to be held. What its outcome may be stands in the question: its options, its schema."""
+    """Terms of a conversation. Its possible outcomes are in the question: the options, the schema."""
 
     outcome: str = "freeform"
     system: str = ""
@@ -68,10 +68,10 @@ OF_OUTCOME = ("type", "options", "schema")
 
 @dataclass(frozen=True)
 class Conversation:
-    """How one was held: how it ended, how many seconds it took, and where its outcome was read.
+    """Record of a conversation: how it ended, how many seconds it took, and where its outcome was read.
 
-    `confirmed` is false where nobody did. One that is only `proposed` says what (`value`), and by whose agent.
-    `content` is the digest of the agent's own session as it was kept at the end.
+    `confirmed` is false where nobody confirmed the outcome. One that is only `proposed` has `value`, and by whose
+    agent. `content` is the digest of the agent's own session as it was kept at the end.
     """
 
     outcome: str
@@ -89,14 +89,14 @@ class Conversation:
 
 
 def plain_talk(talk: Talk) -> dict[str, object]:
-    """Its outcome, and what was set apart from that."""
+    """Return the conversation's outcome, and the terms that differ from their defaults."""
     usual = Talk()
     said = {name: getattr(talk, name) for name in names_of(talk)}
     return {"outcome": said.pop("outcome"), **{n: v for n, v in said.items() if v != getattr(usual, n)}}
 
 
 def parse_talk(item: Field) -> Talk:
-    """The field `talk` of a question. `outcomeSchema` may say the outcome too, as `outcome_of` reads it."""
+    """Return the terms in a question's field `talk`. `outcomeSchema` may give the outcome, as `outcome_of` reads it."""
     timeout, grace, save, context, mcp = (
         aliased_field(item, n) for n in ("timeout", "grace", "save_every", "context", "mcp")
     )
@@ -130,7 +130,7 @@ def outcome_of(item: Field) -> str:
 
 
 def aliased_schema(item: Field) -> Field | None:
-    """`outcomeSchema: {type, options, schema}`, as other systems write it."""
+    """Return `outcomeSchema: {type, options, schema}`, as other systems write it; None where there is none."""
     return next((f for name in SCHEMA_ALIASES if (f := item.get(name)) is not None), None)
 
 
@@ -152,7 +152,7 @@ def parse_model(item: Field) -> str:
 
 
 def parse_cwd(item: Field) -> str:
-    """A folder within the worktree, told with slashes; what leads out of it is refused."""
+    """Return a folder within the worktree, written with slashes; refuse one that leads out of it."""
     found = item.get("cwd")
     if found is None:
         return ""
@@ -165,7 +165,7 @@ def parse_cwd(item: Field) -> str:
 
 
 def parse_mcp(found: Field) -> Mapping[str, object]:
-    """The content of an MCP configuration. It names commands, so nothing but a person's word ever starts them."""
+    """Return the content of an MCP configuration. It names commands, so only a person's word may ever start them."""
     if isinstance(found.value, str):
         found.fail("expected what the MCP configuration says (a mapping), not the name of its file")
     servers = found.need("mcpServers").mapping()
@@ -180,7 +180,7 @@ def parse_resume(found: Field) -> str:
 
 
 def seconds(field: Field, least: int) -> int:
-    """A duration such as `30m`, or a number of seconds."""
+    """Return the seconds of a duration such as `30m`, or of a number."""
     if isinstance(field.value, str):
         try:
             spoken = parse_duration(field.text(most=40))
@@ -191,7 +191,7 @@ def seconds(field: Field, least: int) -> int:
 
 
 def plain_held(held: Conversation | None) -> dict[str, object] | None:
-    """What stands in a record, cut to what is read back from one."""
+    """Return the fields of a conversation for a record, with texts cut to the length that is read back."""
     if held is None:
         return None
     said = {name: getattr(held, name) for name in names_of(held)}
@@ -203,7 +203,7 @@ def plain_held(held: Conversation | None) -> dict[str, object] | None:
 
 
 def parse_held(item: Field, endings: Sequence[str]) -> Conversation:
-    """The field `session` of an event that ended a conversation in one of `endings`."""
+    """Return the field `session` of an event that ended a conversation in one of `endings`."""
     status, source, confirmed = item.get("status"), item.get("source"), item.get("confirmed")
     outcome, value = item.need("outcome").one_of(endings), item.get("value")
     return Conversation(
@@ -228,7 +228,7 @@ def parse_status(found: Field) -> str:
 
 
 def kept(transcript: str) -> str:
-    """A transcript (already redacted) as an event may hold it: what acts made visible, the end of it kept."""
+    """Return a redacted transcript as an event may hold it: active characters are spelt out, and only its end is kept."""
     text = neutral(transcript).strip("\n")
     data = text.encode("utf-8", "replace")
     if len(data) <= MOST_TRANSCRIPT:
@@ -240,7 +240,7 @@ def kept(transcript: str) -> str:
 
 @dataclass(frozen=True)
 class SessionRef:
-    """A conversation of one agent's program. `directory` is where it runs, `transcript` the file, where those are known."""
+    """Conversation of one agent's program. `directory` is where it runs, `transcript` the file, where known."""
 
     agent: str
     id: str
@@ -299,7 +299,7 @@ class Question:
 
     @property
     def kind(self) -> str:
-        """The type that its answer has: its own, or for a conversation that of the outcome."""
+        """Return the type of the question's answer: its own, or for a conversation that of the outcome."""
         if self.type != "session":
             return self.type
         return KINDS[self.talk.outcome] if self.talk is not None else "text"
@@ -311,9 +311,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Asker:
-    """Who asks. `by` is the person whose agent it is, as git knows them; it may be empty.
+    """Asker of a gate. `by` is the person whose agent asks, as git knows them; it may be empty.
 
-    `logins`: the accounts on a forge that started the job which asked, whose agent it is first.
+    `logins`: the accounts on a forge that started the asking job; the agent is theirs first.
     """
 
     agent: str
@@ -346,7 +346,7 @@ class Work:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was uncommitted. By the commits too: what `dirty` says is the asker's word."""
+        """Return whether the work had uncommitted changes. The commits count too: `dirty` is the asker's word."""
         return self.dirty or any(name not in (None, self.base) for name in (self.staged, self.commit))
 
 
@@ -393,19 +393,19 @@ class Opened:
 
     @property
     def run(self) -> str:
-        """The run of a flow that asks, itself or by an agent of it: what goes on with the answer. Empty where none does."""
+        """Return the run of a flow that asks, itself or by an agent, and that the answer resumes; empty for none."""
         found = self.config.get("run")
         return found if isinstance(found, str) and is_id(found) else ""
 
     @property
     def forked_from(self) -> str:
-        """The gate whose question this asks once more, from the same work and conversation. Empty where it is no fork."""
+        """Return the gate whose question this repeats, from the same work and conversation; empty if no fork."""
         found = self.config.get("fork")
         return found if isinstance(found, str) and is_id(found) else ""
 
     @property
     def program(self) -> str:
-        """What is started with the answer: the run, else the asker's own program. Empty where nothing is."""
+        """Return the program that the answer starts: the run, else the asker's own program; empty where there is none."""
         return "flow" if self.run else self.session.agent if self.session is not None else ""
 
     notify: tuple[str, ...] = ()
@@ -417,7 +417,7 @@ PROGRAMS = frozenset(("automatic", "handler", "prompt", "mcp"))
 
 @dataclass(frozen=True)
 class Answer:
-    """What somebody said. `seen` is the commit of the record that they had before them."""
+    """Answer to a gate. `seen` is the commit of the record that its author was shown."""
 
     gate: str
     values: Mapping[str, Value]
@@ -433,13 +433,13 @@ class Answer:
 
     @property
     def approved(self) -> bool:
-        """Whether a person said yes. A default is nobody's yes, nor is what nobody confirmed."""
+        """Return whether a person said yes. A default does not count as one, nor does an unconfirmed answer."""
         return self.verdict == "approved" and self.confirmed
 
     @property
     def confirmed(self) -> bool:
-        """Whether somebody said it. A default is nobody's word, nor is what a session proposed and no person looked at, or what
-        a program answered itself.
+        """Return whether a person gave or confirmed the answer. A default is nobody's, nor is an outcome that a session
+        proposed and no person looked at, nor a program's answer to itself.
         """
         if self.verdict == "defaulted" or self.via in PROGRAMS:
             return False
@@ -472,7 +472,7 @@ class Edit:
 
     @property
     def text(self) -> str:
-        """What changed, in words: an audit trail that says only `edited` says nothing."""
+        """Return the changed terms in words, so that an audit trail does not say only `edited`."""
         terms = [
             f"for {', '.join(self.to) or 'anyone'}" if self.to is not None else "",
             f"priority {self.priority}" if self.priority else "",
@@ -499,10 +499,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a claim. `reveal` is a link of its lease's chain that was not told before: its holder says it.
+    """Outcome of a claim. `reveal` is a link of its lease's chain that was not shown before; only the lease's holder
+    can name it.
 
-    `cause`, one of `model.CAUSES`, is what decides whether it counts as an attempt; `reason` is for people alone.
-    `said`: the agent's last words; `denied`: calls that it was refused; `left`: paths that it did not commit, which are in
+    `cause`, one of `model.CAUSES`, decides whether it counts as an attempt; `reason` is for people alone. `said`:
+    the agent's last words; `denied`: calls that it was refused; `left`: paths that it did not commit, which are in
     the directory `place`; `meant`: the branch that its commits were to go to, where they are on another one.
     """
 
@@ -568,10 +569,11 @@ class Counted:
 
 @dataclass(frozen=True)
 class Tally:
-    """What the fold looks up of a record, which may have two thousand events: searched for, each would cost all before it.
+    """Index of a record for the fold. A record may have two thousand events, and a search would read all before each
+    one.
 
-    `votes`: by their authors' addresses. `alike`: who gave the same values, or refused. `places`: where in the record a
-    commit counts, be it an event's own or what that was recorded again from.
+    `votes`: by their authors' addresses. `alike`: who gave the same values, or refused. `places`: where in the
+    record a commit counts, be it an event's own or the one that this was recorded again from.
     """
 
     votes: Mapping[str, Counted] = field(default_factory=dict)
@@ -581,7 +583,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Gate:
-    """A record folded: all that can be said of a gate without a clock."""
+    """Gate folded from its record: all that can be said of it without a clock."""
 
     id: str
     tip: str
@@ -606,12 +608,12 @@ class Gate:
 
     @property
     def holds_to(self) -> bool:
-        """Whether those whom it is for are the only ones who may answer, where no policy says who may."""
+        """Return whether only the addressees may answer, where no policy says who may."""
         return self.to_holds and bool(self.to)
 
     @property
     def events(self) -> tuple[Entry, ...]:
-        """The history without what it has twice."""
+        """Return the history without repeated events."""
         return tuple(entry for entry in self.history if entry.name != "repeated")
 
     @property
@@ -620,7 +622,7 @@ class Gate:
 
     @property
     def closed(self) -> bool:
-        """Nothing more will happen: the gate may be archived."""
+        """Return whether nothing more will happen, so that the gate may be archived."""
         if self.state == "answered":
             return self.opened.delivery == "none"
         if self.state == "expired":
@@ -629,10 +631,10 @@ class Gate:
 
     @property
     def tells_of_expiry(self) -> bool:
-        """The asker is still to hear that nobody answered."""
+        """Return whether the asker still has to hear that nobody answered."""
         return self.state == "expired" and self.opened.on_timeout == "fail" and self.opened.delivery != "none"
 
     @property
     def actionable(self) -> bool:
-        """Somebody may claim it now: there is something to tell the asker."""
+        """Return whether somebody may claim the gate now: there is something to tell the asker."""
         return (self.state == "answered" and self.opened.delivery != "none") or self.tells_of_expiry

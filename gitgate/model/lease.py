@@ -25,9 +25,10 @@ _VALUE = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Lease:
-    """`beat` counts the renewals. `reveal` is the link that this one tells, `anchor` the end of a chain that begins here.
+    """Lease of a gate or a run. `beat` counts the renewals. `reveal` is the link that this renewal shows, `anchor` the
+    end of a chain that begins here.
 
-    A term of 0 says that its holder has left. `expires` is for people; nothing is decided by it.
+    A term of 0 means that the holder has left. `expires` is for people; nothing is decided by it.
     """
 
     gate: str
@@ -49,14 +50,14 @@ class Lease:
 
 @dataclass(frozen=True)
 class Link:
-    """How far a chain was told: this value, at that beat."""
+    """Link of a chain that was shown: its value, and the beat at which it was."""
 
     value: str
     beat: int
 
 
 def lease_message(lease: Lease) -> str:
-    """The message of the lease's commit."""
+    """Return the message of the lease's commit."""
     return model.trailer_message(
         f"{lease.runner} on {lease.host or 'an unnamed host'} acts on gate {lease.gate}",
         [
@@ -76,7 +77,7 @@ def lease_message(lease: Lease) -> str:
 
 
 def parse_lease(message: str) -> Lease | None:
-    """The lease that a commit's message holds, or None when it is not one of ours."""
+    """Return the lease in a commit's message; None when it is not one of ours."""
     said = model.parse_trailers(message) or {}
     term, beat = said.get("Term", ""), said.get("Beat", "")
     numbered = all(re.fullmatch("[0-9]{1,9}", number) for number in (term, beat))
@@ -104,26 +105,26 @@ def parse_lease(message: str) -> Lease | None:
 
 
 def end_of(seed: str) -> str:
-    """The end of the chain of this seed: all of it that is told at first."""
+    """Return the end of the chain of this seed, the only link that is shown at first."""
     return value_of(seed, 0)
 
 
 def repetitions(data: bytes, times: int) -> Iterator[bytes]:
-    """SHA-256 of `data`, of the result, and so on, one after another."""
+    """Yield SHA-256 of `data`, of the result, and so on."""
     for _ in range(times):
         data = sha256(data).digest()
         yield data
 
 
 def repeated(data: bytes, times: int) -> bytes:
-    """The last of them."""
+    """Return the result of SHA-256 applied to `data` that many times."""
     for _ in range(times):
         data = sha256(data).digest()
     return data
 
 
 def value_of(seed: str, number: int) -> str:
-    """What the renewal of that number reveals; the seed itself never is."""
+    """Return the value that the renewal of that number reveals; the seed itself is never revealed."""
     return repeated(b"link" + bytes.fromhex(seed), 1 + LINKS - number).hex()
 
 
@@ -133,14 +134,14 @@ def next_seed(seed: str) -> str:
 
 
 def told_link(lease: Lease, anchor: str) -> Link:
-    """How far the chain was told with this lease; `anchor` is the end that it began with."""
+    """Return the link that this lease shows of its chain; `anchor` is the end that the chain began with."""
     if lease.anchor:
         return Link(lease.anchor, lease.beat)
     return Link(lease.reveal, lease.beat) if lease.reveal else Link(anchor, 0)
 
 
 def leads_to(value: str, beat: int, known: Link) -> bool:
-    """Whether `value`, told at that beat, comes before what is known of the chain."""
+    """Return whether `value`, revealed at that beat, comes before the known link of the chain."""
     steps = beat - known.beat
     if not 0 < steps <= MOST_LINKS or not _VALUE.fullmatch(value):
         return False
@@ -148,7 +149,7 @@ def leads_to(value: str, beat: int, known: Link) -> bool:
 
 
 def is_before(value: str, known: Link) -> bool:
-    """The same of a value whose beat is not told, as an outcome's is not."""
+    """Return whether `value` comes before the known link of the chain, where its beat is not known, as for an outcome."""
     if not _VALUE.fullmatch(value):
         return False
     wanted = bytes.fromhex(known.value)
@@ -162,14 +163,14 @@ SIZE = 32
 
 
 def numbers(text: bytes) -> list[int]:
-    """The digest of a text as numbers below 16, and what they leave out, counted."""
+    """Return the digest of a text as numbers below 16, followed by a checksum: the sum of what each lacks to 15."""
     digits = [int(digit, 16) for digit in sha256(text).hexdigest()]
     left = sum(MOST - digit for digit in digits)
     return digits + [int(digit, 16) for digit in f"{left:0{COUNTING}x}"]
 
 
 def secrets_of(seed: bytes, number: int) -> Iterator[bytes]:
-    """The secrets of one key of a seed."""
+    """Return the secrets of one key of a seed."""
     for part in range(PARTS):
         yield sha256(b"session %d %d " % (number, part) + seed).digest()
 
@@ -180,14 +181,14 @@ def public_key(seed: bytes, number: int) -> str:
 
 
 def sign(seed: bytes, number: int, text: bytes) -> bytes:
-    """The signature of a text with one key of a seed. Two texts signed with the same key would let others sign more."""
+    """Return the signature of a text with one key of a seed. Two texts signed with one key would let others sign more."""
     return b"".join(
         repeated(secret, steps) for secret, steps in zip(secrets_of(seed, number), numbers(text), strict=True)
     )
 
 
 def signer(signature: bytes, text: bytes) -> str:
-    """The public key that this is a signature of; empty where it is none of anybody's."""
+    """Return the public key that made this signature; empty where the signature has the wrong length."""
     if len(signature) != PARTS * SIZE:
         return ""
     parts = (signature[at : at + SIZE] for at in range(0, len(signature), SIZE))

@@ -25,7 +25,7 @@ NAME = r"[A-Z][A-Za-z-]*"
 
 
 def message(name: str, event: Event, gate: Gate) -> str:
-    """The message of the commit that records `event`, after which the gate is `gate`."""
+    """Return the message of the commit that records `event`, after which the gate is `gate`."""
     return trailer_message(subject(name, event, gate.opened), trailers(name, gate))
 
 
@@ -46,7 +46,7 @@ def subject(name: str, event: Event, opened: Opened) -> str:
 
 
 def loose_ends(outcome: Outcome) -> list[str]:
-    """What an agent left for a person to look at, in a few words each. An old record says nothing of it."""
+    """Return in a few words each what an agent left for a person to look at. Older records do not note this."""
     return [
         *([f"commits on {outcome.branch}, not on {outcome.meant}"] if outcome.meant else []),
         *([f"{counted(len(outcome.left), 'path')} not committed"] if outcome.left else []),
@@ -55,7 +55,7 @@ def loose_ends(outcome: Outcome) -> list[str]:
 
 
 def trailers(name: str, gate: Gate) -> list[tuple[str, str]]:
-    """All that a list shows of the gate, carried by every event so that its tip alone is enough."""
+    """Return the trailers of the gate, with all that a list shows. Each event has them, so that its tip is enough."""
     opened = gate.opened
     return [
         ("Gate", gate.id),
@@ -85,7 +85,7 @@ def trailers(name: str, gate: Gate) -> list[tuple[str, str]]:
 
 
 class Stored(Protocol):
-    """The message of a commit, as it is stored."""
+    """Message of a commit, as it is stored."""
 
     @property
     def encoding(self) -> bytes: ...
@@ -95,7 +95,9 @@ class Stored(Protocol):
 
 
 def contradiction(commit: Stored, gate: Gate) -> str:
-    """What the message of the gate's last commit says otherwise than its record, to lists or to whoever reads it by git."""
+    """Return how the message of the gate's last commit differs from its record; empty where they agree. Lists, and
+    people who read the record by git, see only the message.
+    """
     why = misread(commit.encoding, commit.body)
     if why:
         return f"its message {why}"
@@ -129,7 +131,7 @@ _RANK = {name: str(place) for place, name in enumerate(PRIORITIES)}
 
 
 class Summary(NamedTuple):
-    """What a list shows of one gate. The fields are in the order in which a commit's message has them."""
+    """Summary of one gate, as a list shows it. The fields are in the order in which a commit's message has them."""
 
     id: str
     tip: str
@@ -157,8 +159,9 @@ class Summary(NamedTuple):
 
 
 def by_pressure(found: Iterable[Summary]) -> list[Summary]:
-    """The most pressing first: by priority, then the one that waits longest, then by id. Sorted by the last of these first,
-    because that is stable, and a text is compared in a third of the time that a tuple takes.
+    """Return the gates with the most pressing first: by priority, then the one that waits longest, then by id. Sorting
+    begins with the last of these keys: the sort is stable, and texts compare in a third of the time that tuples
+    take.
     """
     oldest_first = sorted(sorted(found, key=attrgetter("id")), key=attrgetter("at"))
     if len({summary.priority for summary in oldest_first}) < 2:
@@ -185,7 +188,7 @@ FIELDS = (*ALWAYS, *SOMETIMES, "Priority", *AT_THE_END)
 
 
 def summary_of(gate: str, tip: str, message: str) -> Summary:
-    """One gate. Where the trailers break the rules it still appears, as `broken`."""
+    """Return the summary of one gate. Where its trailers break the rules it is still listed, as `broken`."""
     said = parse_trailers(message)
     if said is None or said.get("Gate") != gate or said.get("State") not in STATES:
         return broken_summary(gate, tip)
@@ -200,7 +203,7 @@ def broken_summary(gate: str, tip: str) -> Summary:
 
 
 def read_summaries(tips: bytes, mark: bytes, folder: str) -> Iterator[Summary]:
-    """The gates of a run of tips, whose refs stand in `folder`. Where one is unusual, each is read by itself."""
+    """Return the summaries of a run of tips, whose refs are in `folder`. Where one is unusual, each is read by itself."""
     text = tips.decode("utf-8", "replace")
     count = text.count(mark.decode())
     if count > FEW:
@@ -240,7 +243,7 @@ def read_one(tip: bytes, folder: str) -> Summary:
 
 
 def absent(said: bytes) -> BrokenRecord:
-    """What git prints of an object that is not there: `COMMIT missing`."""
+    """Return the error for an object that is not in the repository. Git's text about it is `COMMIT missing`."""
     oid = said.decode("utf-8", "replace")[:12]
     return BrokenRecord(
         f"object {oid} is not in this repository", hint="git gate sync, then: git gate verify"

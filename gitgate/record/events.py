@@ -55,7 +55,7 @@ VERSION = 1
 
 
 class EventKind(NamedTuple):
-    """How an event's name goes with its folder and its file."""
+    """Kind of an event: the folder and the file that go with its name."""
 
     name: str
     folder: str
@@ -63,7 +63,7 @@ class EventKind(NamedTuple):
 
 
 def dump_event(event: Event) -> bytes:
-    """The file of an event."""
+    """Return the bytes of an event's file."""
     return codec.dump_document(
         {"hitl": VERSION, **{k: v for k, v in plain_event(event).items() if v not in (None, "", [], {})}}
     )
@@ -110,7 +110,7 @@ def plain_session(held: Conversation | None) -> dict[str, object] | None:
 
 
 def parse_session(root: Field, *endings: str) -> Conversation | None:
-    """How a conversation went that ended with this event."""
+    """Return the conversation that ended with this event."""
     found = root.get("session")
     if found is None:
         return None
@@ -148,12 +148,12 @@ def parse_remark(root: Field) -> Remark:
 
 
 def parse_comment(root: Field) -> Remark:
-    """A remark may be what a conversation proposed, and nobody has confirmed."""
+    """Return a remark. It may be an outcome that a conversation proposed, and that nobody has confirmed."""
     return replace(parse_remark(root), session=parse_session(root, "proposed", "left"))
 
 
 def parse_stop(root: Field) -> Remark:
-    """A stop may be the end of a conversation that came to no answer."""
+    """Return a stop. It may be the end of a conversation that came to no answer."""
     return replace(parse_remark(root), session=parse_session(root, "cancelled", "timeout"))
 
 
@@ -174,7 +174,7 @@ def parse_edit(root: Field) -> Edit:
 
 
 def parse_reminder(root: Field) -> Edit:
-    """A reminder moves the deadline, or puts the gate aside as well, and nothing else: it is nobody's wish."""
+    """Return a reminder. It moves the deadline, or also puts the gate aside, and nothing else: nobody asked for it."""
     later = root.get("later")
     return Edit(
         at=moment(root.need("at")),
@@ -247,7 +247,7 @@ FOLDER_OF = {kind.name: kind.folder for kind in KINDS}
 
 
 def parse_event(folder: str | None, data: bytes, source: str) -> Event:
-    """The event that this file is: `question.yaml` when there is no folder."""
+    """Return the event in a file; without a folder that is `question.yaml`."""
     root = codec.parse_document(data, source)
     version = root.need("hitl")
     if type(version.value) is not int or version.value != VERSION:
@@ -280,13 +280,13 @@ _RESULTS = {"resumed": "resumed", "released": "released", "failed": "failed"}
 
 
 def fold(gate_id: str, entries: Sequence[Entry]) -> Gate:
-    """The gate that these events make, oldest first."""
+    """Return the gate that these events make, oldest first."""
     (gate,) = deque(stages(gate_id, entries), maxlen=1)
     return gate
 
 
 def stages(gate_id: str, entries: Sequence[Entry]) -> Iterator[Gate]:
-    """The gate as it was after each of its events."""
+    """Return the gate as it was after each of its events."""
     if not entries or not isinstance(entries[0].event, Opened):
         raise broken(gate_id, "the record does not begin with a question")
     gate = begin(gate_id, entries[0], entries[0].event)
@@ -320,7 +320,7 @@ def begin(gate_id: str, entry: Entry, opened: Opened) -> Gate:
 
 
 def apply(gate: Gate, entry: Entry) -> Gate:
-    """The gate after one more event. An event that the table does not have raises and changes nothing."""
+    """Return the gate after one more event. An event that the table does not have raises and changes nothing."""
     name = effective(gate, entry)
     after = model.after(gate.state, name)
     check_silence(gate, entry, name)
@@ -349,7 +349,7 @@ def apply(gate: Gate, entry: Entry) -> Gate:
 
 
 def effective(gate: Gate, entry: Entry) -> str:
-    """What the event amounts to at this point of the record; its file only says what somebody wanted."""
+    """Return the effective name of an event at this point, such as `late`; its file only says what was wanted."""
     event = entry.event
     if entry.repeats:
         return "repeated"
@@ -366,7 +366,7 @@ def effective(gate: Gate, entry: Entry) -> str:
 
 
 def check_silence(gate: Gate, entry: Entry, name: str) -> None:
-    """A deadline passes only where there is one, and not before it: silence must not be made up."""
+    """Refuse the passing of a deadline that the gate does not have, or before its time: silence must not be made up."""
     if model.traits(name).silent and (
         gate.deadline is None or getattr(entry.event, "at", "") < gate.deadline
     ):
@@ -402,30 +402,30 @@ def effective_answer(gate: Gate, entry: Entry, answer: Answer) -> str:
 
 
 def with_places(gate: Gate, entry: Entry) -> dict[str, int]:
-    """Where the commits of a record count, with one more event: its own, and what it was recorded again from."""
+    """Return the places of a record's commits and one more event's: its own, and those it was recorded again from."""
     place = len(gate.history)
     return {**dict.fromkeys(entry.parents[1:], place), **gate.tally.places, entry.commit: place}
 
 
 def said_meanwhile(gate: Gate, entry: Entry, by: str) -> Counted | None:
-    """The vote of somebody that one of theirs, recorded again, did not have before it.
+    """Return the vote of the same person that an answer, recorded again, did not have before it.
 
-    Which of the two was said later only clocks could tell, and they are two clocks. So it takes the place of none: the one
-    that was here first stands until its author, who now sees both, says otherwise.
+    Only clocks could tell which of the two was said later, and they are two clocks. So the new answer replaces
+    neither: the one that was here first stands until its author, who now sees both, says otherwise.
     """
     vote = own_vote(gate, by)
     return None if vote is None or knew(gate, entry, vote) else vote
 
 
 def own_vote(gate: Gate, by: str) -> Counted | None:
-    """What somebody voted last; nobody's votes are not one person's."""
+    """Return the last vote of this person; None without one, or where `by` names nobody."""
     return gate.tally.votes.get(model.address(by))
 
 
 def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
-    """The same of terms: whether their author changed one of them here, which this change did not have before it.
+    """Return whether an edit is overtaken: its author changed one of its terms here, in an edit that it did not know.
 
-    Each such change is looked at: that it had the last one says nothing of another, which they made at another clone.
+    Every such edit is checked: knowing the last one does not mean knowing another, made at another clone.
     """
     if len(entry.parents) < 2 or not edit.by:
         return False
@@ -446,8 +446,8 @@ def is_overtaken(gate: Gate, entry: Entry, edit: Edit) -> bool:
 
 
 def knew(gate: Gate, entry: Entry, vote: Counted) -> bool:
-    """Whether an event was made with a vote before it. What is recorded where it was made always was; what is recorded
-    again has before it what its author's own chain has.
+    """Return whether a vote was recorded before the event was made. That is so for an event that is still where it was
+    first recorded. One that was recorded again knows the votes of its author's own chain.
     """
     if len(entry.parents) < 2 or vote.commit in entry.saw or vote.signed_commit in entry.saw:
         return True
@@ -456,7 +456,7 @@ def knew(gate: Gate, entry: Entry, vote: Counted) -> bool:
 
 
 def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
-    """An answer in place of its author's own. While a quorum needs more it is a vote like any other."""
+    """Return what an answer in place of its author's own amounts to. While a quorum needs more, it is one more vote."""
     again = len(entry.parents) > 1
     vote = own_vote(gate, answer.by)
     own = vote is not None and answer.amends in (vote.commit, vote.signed_commit)
@@ -479,7 +479,7 @@ def amendment(gate: Gate, entry: Entry, answer: Answer) -> str:
 
 
 def decisive(gate: Gate, answer: Answer) -> bool:
-    """Whether this answer is enough: as many alike, by different people, as are needed to agree, or to refuse."""
+    """Return whether an answer decides the gate: whether enough different people agree, or refuse."""
     refusing = answer.verdict == "rejected"
     enough = gate.opened.refusals if refusing else gate.opened.quorum
     if enough <= 1:
@@ -492,14 +492,14 @@ def decisive(gate: Gate, answer: Answer) -> bool:
 
 
 def same_values(value: object) -> object:
-    """A key that two values share exactly if they are equal."""
+    """Return a key that two values share exactly if they are equal."""
     if isinstance(value, Mapping):
         return frozenset((key, same_values(part)) for key, part in value.items())
     return tuple(map(same_values, value)) if isinstance(value, (list, tuple)) else value
 
 
 def counted_entry(entry: Entry, answer: Answer) -> Counted:
-    """Recorded again after a race, it is signed where it was first written: in the second parent."""
+    """Return an answer as it counts. One recorded again is signed where it was first written: in the second parent."""
     return Counted(entry.commit, answer, entry.parents[1] if len(entry.parents) > 1 else entry.commit)
 
 
@@ -521,7 +521,7 @@ def with_answer(gate: Gate, entry: Entry, answer: Answer, name: str) -> Gate:
 
 
 def groups(answer: Answer) -> list[object]:
-    """Those with whom somebody agrees, as keys of the tally."""
+    """Return the keys of the tally under which an answer counts: its values, and `rejected` for a refusal."""
     return [same_values(answer.values), *(["rejected"] if answer.verdict == "rejected" else [])]
 
 
@@ -538,7 +538,7 @@ def with_claim(before: Gate, moved: Gate, entry: Entry, claim: Claim) -> Gate:
 
 
 def told_commit(gate: Gate) -> str:
-    """What a claim is for: the commit of the answer that counts, else of the expiry."""
+    """Return the commit that a claim is for: that of the answer that counts, else of the expiry."""
     if gate.answer is not None:
         return gate.answer.commit
     return next((entry.commit for entry in reversed(gate.history) if entry.name == "expired"), "")
@@ -552,10 +552,11 @@ def with_outcome(before: Gate, moved: Gate, outcome: Outcome) -> Gate:
 
 @dataclass(frozen=True)
 class Reconciled:
-    """What to do with a local record, seen the shared one.
+    """Result of comparing a local record with the shared one.
 
-    `keep`: which side's tip is the base (`same`, `local`, `remote`). `again`: local entries to record once more on top
-    of the remote tip. `dropped`: local entries that have no place there (claims, outcomes, events that lost).
+    `keep`: the side whose tip is the base (`same`, `local`, `remote`). `again`: local entries to record once more
+    on top of the remote tip. `dropped`: local entries that have no place there (claims, outcomes, events that
+    lost).
     """
 
     keep: str
@@ -609,7 +610,7 @@ def common(ours: Sequence[str], theirs: Sequence[str]) -> int:
 
 
 def original(entry: Entry) -> str:
-    """The commit that its author made: the second parent of one recorded again, else the commit itself."""
+    """Return the commit that its author made: the second parent of one recorded again, else the commit itself."""
     return entry.parents[1] if len(entry.parents) > 1 else entry.commit
 
 
@@ -618,26 +619,26 @@ def event_folder(entry: Entry) -> str:
 
 
 def label(entry: Entry) -> tuple[str, str, str]:
-    """By what the same event is looked for among many."""
+    """Return the key by which the same event is found among many."""
     return event_folder(entry), getattr(entry.event, "at", ""), getattr(entry.event, "by", "")
 
 
 def repeatable(entry: Entry) -> bool:
-    """Only what a person said is recorded again; an automatic default is not anybody's word."""
+    """Return whether an event is recorded again: only a person's word is, as an automatic default is nobody's."""
     if isinstance(entry.event, Answer):
         return entry.event.verdict != "defaulted"
     return traits(entry.name).said
 
 
 def said_elsewhere(gate: Gate, said: Answer) -> Answer | None:
-    """What the author of a late answer had said already, where that is why it is late."""
+    """Return the earlier answer of a late answer's author, where that is why it is late; else None."""
     if gate.state != AWAITING:
         return None
     return next((vote.answer for vote in gate.votes if model.same_person(vote.answer.by, said.by)), None)
 
 
 def why_late(gate: Gate, said: Answer) -> str:
-    """Why an answer that is in the record has no effect."""
+    """Return why an answer in the record has no effect."""
     own = said_elsewhere(gate, said)
     if own is not None:
         return f"{split_person(own.by)}'s own answer of {own.at} was there first, and this one was given without it"

@@ -66,13 +66,14 @@ def is_error(value: object) -> bool:
 
 
 def is_commit(value: object) -> bool:
-    """A full id: a name would mean another commit in each clone that reads it, and one there that nobody has published."""
+    """Return whether a text is a full commit id: a name would differ in each clone, and might never be published."""
     return isinstance(value, str) and re.fullmatch(OID, value) is not None
 
 
 def is_trees(value: object) -> bool:
-    """Of each branch that has a tree of its own: its line, the commit that it stands on, what is staged there, and all of it.
-    Of the run's own tree also the Git branch that it was on.
+    """Return whether this value lists trees: for each branch with a tree of its own its line, the commit that it is
+    based on, its staged content, and all of its content. For the run's own tree, also the Git branch that it was
+    on.
     """
     return isinstance(value, list) and all(
         isinstance(one, dict)
@@ -126,7 +127,7 @@ MAY_SAY: dict[str, Check] = {
 
 @dataclass(frozen=True)
 class RunEvent:
-    """One event: what it is, where it stands in the journal, and what it says."""
+    """Event of a run: its name, its place in the journal, and its content."""
 
     name: str
     n: int
@@ -140,14 +141,14 @@ class RunEvent:
 
 @dataclass(frozen=True)
 class RunEntry:
-    """One commit of a journal."""
+    """Commit of a journal."""
 
     commit: str
     event: RunEvent
 
 
 def dump_run_event(event: RunEvent) -> bytes:
-    """The file of an event. What it says has been through JSON already, so that nothing is lost here."""
+    """Return the bytes of an event's file. Its content has been through JSON already, so that nothing is lost here."""
     said = {"hitl": VERSION, "event": event.name, "n": event.n, "at": event.at, **event.said}
     return json.dumps(said, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
         "utf-8", "surrogatepass"
@@ -159,7 +160,7 @@ def path_of(name: str, data: bytes) -> str:
 
 
 def parse_run_event(data: bytes, source: str) -> RunEvent:
-    """The event that a file is, or BadDocument that says which field is wrong."""
+    """Return the event in a file; BadDocument says which field is wrong."""
     try:
         found = json.loads(data.decode("utf-8"), parse_constant=refuse_constant)
     except (ValueError, RecursionError) as unreadable:
@@ -201,12 +202,12 @@ def check_fields(name: str, said: Mapping[str, Any], source: str) -> None:
 
 
 def run_id(data: bytes) -> str:
-    """The id of the run that this file starts."""
+    """Return the id of the run that this file starts."""
     return gate_id(data)
 
 
 def claim_in(event: RunEvent, source: str) -> Claim:
-    """The claim that an event `claimed` holds."""
+    """Return the claim that an event `claimed` holds."""
     return parse_claim(field_of(dict(event.said["claim"]), source))
 
 
@@ -216,7 +217,7 @@ def said_of_claim(claim: Claim) -> dict[str, Any]:
 
 @dataclass(frozen=False)
 class RunStep:
-    """One step of a run, as far as its journal tells."""
+    """Step of a run, as far as its journal has it."""
 
     id: str
     branch: str
@@ -231,7 +232,7 @@ class RunStep:
 
     @property
     def commits(self) -> list[str]:
-        """What its agent committed, oldest first, as far as the journal tells."""
+        """Return the commits that the step's agent made, oldest first, as far as the journal has them."""
         result = self.ended.said.get("result") if self.ended is not None else None
         said = result.get("commits") if isinstance(result, dict) else None
         return [str(one) for one in said] if isinstance(said, list) else list(self.asked_with)
@@ -243,7 +244,7 @@ class RunStep:
 
 @dataclass(frozen=False)
 class Run:
-    """A journal folded. It grows by `take`, an event at a time: a replay of 10,000 steps looks each one up once."""
+    """Run, folded from its journal. It grows by `take`: a replay of 10,000 steps looks each one up once."""
 
     id: str
     tip: str
@@ -267,13 +268,13 @@ class Run:
 
     @property
     def called_by(self) -> tuple[str, str]:
-        """The run and its step that this one is, where another flow has called this one; else nothing."""
+        """Return the run and the step that called this run as a flow; two empty texts where none did."""
         step = self.started.text("parent_step")
         return (self.started.text("parent"), step) if step else ("", "")
 
     @property
     def children(self) -> list[str]:
-        """The runs that its steps have named."""
+        """Return the runs that this run's steps have named."""
         steps = (step for step in self.steps.values() if step.kind == FLOW)
         return [run for step in steps if (run := step.begun.text("run"))]
 
@@ -283,25 +284,27 @@ class Run:
 
     @property
     def waits_for(self) -> list[str]:
-        """The gates that it waits at; empty where it does not wait."""
+        """Return the gates that the run waits at; empty where it does not wait."""
         rest = self.rest
         return list(rest.said.get("gates", ())) if rest is not None else []
 
     @property
     def rest(self) -> RunEvent | None:
-        """What it waits for, as it was let go; None where it does not wait."""
+        """Return the event with which the run was released to wait; None where it does not wait."""
         last = last_of_consequence(self)
         return last if last is not None and last.name in RESTS else None
 
     @property
     def own_tree(self) -> dict[str, str] | None:
-        """What was in its own tree when it was let go to wait, with the branch that this was on, where that is known."""
+        """Return the run's own tree as it was released to wait, with its Git branch; None where it is not known."""
         trees = self.rest.said.get("trees", ()) if self.rest is not None else ()
         return next((one for one in trees if one["line"] == OWN), None)
 
     @property
     def wakes(self) -> str:
-        """The moment from which on it can go on without any person; empty where there is none."""
+        """Return the moment from which the run can go on without a person; empty where there is none. A run that another
+        flow called has one only where a signal was sent to it: else its root is woken.
+        """
         rest = self.rest
         if rest is None:
             return ""
@@ -311,11 +314,11 @@ class Run:
         return ""  # its time is its root's, which is woken
 
     def unheard(self, topic: str) -> list[RunEvent]:
-        """What was sent on that topic, and has not been received."""
+        """Return the signals that were sent on the topic and have not been received."""
         return [event for event in self.signals.get(topic, ()) if event.n not in self.heard]
 
     def take(self, entry: RunEntry) -> None:
-        """One more event. One that the table does not have raises and changes nothing."""
+        """Apply one more event. An event that the table does not have raises and changes nothing."""
         event = entry.event
         if event.n != len(self.events):
             raise BrokenRecord(
@@ -364,7 +367,7 @@ class Run:
                 self.heard.add(number)
 
     def add_step(self, name: str, event: RunEvent) -> None:
-        """What takes no time, as a moment or a random number, is done as it begins."""
+        """Add a step. One that takes no time, such as a moment or a random number, is done as it begins."""
         branch = name.rpartition("/")[0]
         kind = event.text("kind") or ("patched" if event.name == "patched" else "")
         begun = event.name == "begun"
@@ -376,7 +379,7 @@ class Run:
 
 
 def fold_run(run: str, entries: Sequence[RunEntry]) -> Run:
-    """The run that these events make, oldest first."""
+    """Return the run that these events make, oldest first."""
     if not entries or entries[0].event.name != STARTED:
         raise BrokenRecord(f"run {run}: its journal does not begin with a start")
     made = Run(run, "", "", entries[0].event)
@@ -389,7 +392,9 @@ def fold_run(run: str, entries: Sequence[RunEntry]) -> Run:
 
 
 def begun_with(run: Run, step: str) -> Mapping[str, Any]:
-    """What the run's own tree was when the outermost branches began that a step is in; empty where that step works in it."""
+    """Return the run's own tree at the beginning of the outermost branches that contain the step; empty where the step
+    works in that tree itself.
+    """
     parts = step.split("/")
     for count in range(1, len(parts)):
         if found := taken_by(run.steps.get("/".join([*parts[:count], "trees#1"]))):
@@ -398,7 +403,7 @@ def begun_with(run: Run, step: str) -> Mapping[str, Any]:
 
 
 def taken_by(step: RunStep | None) -> Mapping[str, Any]:
-    """What a step that takes a tree has taken; empty where that is none, or names anything but commits."""
+    """Return the tree that a step has taken; empty where there is none, or it names anything but commits."""
     result = step.ended.said.get("result") if step is not None and step.ended is not None else None
     if isinstance(result, dict) and all(is_commit(result.get(key)) for key in OF_A_TREE):
         return result
@@ -406,7 +411,9 @@ def taken_by(step: RunStep | None) -> Mapping[str, Any]:
 
 
 def against_caller(run: Run, caller: Run | None) -> str:
-    """What speaks against a run that says that it is a step of another one, `caller` as far as that is known."""
+    """Return why a run is not the step of another run that it claims to be; empty where it is. `caller` is that other
+    run, as far as it is known.
+    """
     parent, step = run.called_by
     if caller is None:
         return f"run {run.id} says that it is step {step} of run {parent}, which is not here"
@@ -419,7 +426,7 @@ def against_caller(run: Run, caller: Run | None) -> str:
 
 
 def run_message(run: Run) -> str:
-    """The message of the commit of a run's last event: all that a list shows stands in it."""
+    """Return the message of the commit of a run's last event: it has all that a list shows."""
     event = run.events[-1].event
     about = (
         event.text("step") or event.text("topic") or event.text("reason") or event.text("text") or run.flow
@@ -447,12 +454,12 @@ def run_message(run: Run) -> str:
 
 
 def last_of_consequence(run: Run) -> RunEvent | None:
-    """Its last event, without what others have said of it since."""
+    """Return the run's last event, apart from what others have added since."""
     return next((e.event for e in reversed(run.events) if e.event.name not in OF_NO_CONSEQUENCE), None)
 
 
 def last_reason(run: Run) -> str:
-    """Why it ended, or was let go."""
+    """Return the recorded reason why a run ended, or was released; empty where there is none."""
     event = last_of_consequence(run)
     if event is None or event.name not in ("stuck", "stopped", "released", "failed", "stopping"):
         return ""
@@ -460,7 +467,9 @@ def last_reason(run: Run) -> str:
 
 
 def told_reason(run: Run) -> str:
-    """The same for a reader. An error that is not ours is called by its class: its words alone may be no more than a key."""
+    """Return why a run ended, or was released to wait, for a reader. An error that is not ours is named with its
+    class, because its text alone may be no more than a key.
+    """
     event = last_of_consequence(run)
     error = event.said.get("error") if event is not None and event.name == "failed" else None
     return words_of_error(error) if error else last_reason(run)
@@ -475,7 +484,7 @@ def words_of_error(error: Mapping[str, Any]) -> str:
 
 
 def current_step(run: Run) -> RunStep | None:
-    """The step that it is at, or was at last."""
+    """Return the step that the run is at, or was at last."""
     for entry in reversed(run.events):
         if entry.event.name in OF_A_STEP:
             return run.steps[entry.event.said["step"]]

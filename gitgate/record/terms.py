@@ -14,8 +14,9 @@ def changed_terms(edit: Edit) -> set[str]:
 
 
 def names_others(gate: Gate, edit: Edit) -> bool:
-    """Whether an edit may change whom a gate is for: where that holds, whoever asked may, and whoever it is for by an address
-    or a login. What has no address is an agent's, which may only name fewer.
+    """Return whether an edit may change whom a gate is for, by its author. Where the gate holds to its addressees,
+    only the asker and those named by an address or a login may. An author without an address is an agent, which may
+    only name fewer.
     """
     if not gate.holds_to or edit.to is None:
         return True

@@ -45,7 +45,7 @@ ELLIPSIS = "…"
 
 @cache
 def _suspect() -> re.Pattern[str]:
-    """Compiled at the first text that is not ASCII: start-up should not pay for it."""
+    """Return the pattern of suspect characters, compiled at the first text that is not ASCII to keep start-up fast."""
     kept = (
         f"(?<=[{EMOJI}])\u200d(?=[{EMOJI}])|(?<=[{EMOJI}]\ufe0f)\u200d(?=[{EMOJI}])"
         f"|(?<=[{EMOJI}0-9#*])[\ufe0e\ufe0f]|(?<=[{JOINING}])[\u200c\u200d](?=[{JOINING}])"
@@ -64,7 +64,7 @@ def _spelt(found: re.Match[str]) -> str:
 
 
 def neutral(text: str) -> str:
-    """`text` with newline and tab kept, CRLF made a newline, and every other character that acts or hides spelt out."""
+    """Return `text` with newline and tab kept, CRLF made a newline, and other acting or hidden characters spelt out."""
     if text.isascii():
         if text.isprintable():
             return text
@@ -73,7 +73,7 @@ def neutral(text: str) -> str:
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """`text` neutral and on one line, each run of blanks a single space, clipped to `most` cells."""
+    """Return `text` neutral and on one line, each run of blanks a single space, clipped to `most` cells."""
     if not (text.isascii() and text.isprintable()):
         text = neutral(text)
     text = " ".join(text.split())
@@ -81,12 +81,12 @@ def one_line(text: str, most: int | None = None) -> str:
 
 
 def width(text: str) -> int:
-    """How many cells one line of neutral text takes at most, on whichever terminal: they disagree about joined pictures."""
+    """Return the most cells that one line of neutral text takes on any terminal: they disagree about joined pictures."""
     return len(text) if text.isascii() else sum(_cells(text))
 
 
 def clip(text: str, cells: int) -> str:
-    """`text` if it fits into `cells`, else its beginning and an ellipsis, never cut inside a composed character."""
+    """Return `text` if it fits into `cells`, else its beginning and an ellipsis, with no composed character cut."""
     if text.isascii():
         if len(text) <= cells:
             return text
@@ -98,7 +98,7 @@ def clip(text: str, cells: int) -> str:
 
 
 def _fitting(text: str, sizes: list[int], cells: int) -> int:
-    """How many characters of `text` fit into `cells`; `sizes` are their cells."""
+    """Return how many characters of `text` fit into `cells`; `sizes` are their cells."""
     used = 0
     start = 0  # of the composed character that this one belongs to
     for index, each in enumerate(sizes):
@@ -111,15 +111,15 @@ def _fitting(text: str, sizes: list[int], cells: int) -> int:
 
 
 def _belongs(text: str, index: int) -> bool:
-    """Whether the picture there is one with what stands before it."""
+    """Return whether the picture at `index` forms one picture with the character before it."""
     return text[index - 1 : index] == "\u200d" or "\U0001f3fb" <= text[index] <= "\U0001f3ff"
 
 
 def _cells(text: str) -> list[int]:
-    """The most cells of each character; those that join, mark or select take none of their own.
+    """Return the most cells of each character; characters that join, mark or select take none of their own.
 
-    Pictures that are joined, or have a skin's colour, are one picture on some terminals and several on others. All of
-    them are counted: a line that ends early is still a line, one that is too long breaks the table.
+    Pictures that are joined, or have a skin's colour, are one picture on some terminals and several on others. All
+    of them are counted: a line that ends early is still a line, but one that is too long breaks the table.
     """
     cells: list[int] = []
     for character in text:
@@ -139,12 +139,12 @@ def _cell(character: str) -> int:
 
 
 def indent(text: str, prefix: str) -> str:
-    """`prefix` before every line that is not blank."""
+    """Return the text with `prefix` before every line that is not blank."""
     return "\n".join(f"{prefix}{line}" if line.strip() else "" for line in text.split("\n"))
 
 
 def wrap(text: str, cells: int, prefix: str = "") -> str:
-    """Neutral `text` in lines of at most `cells`, prefix included; line breaks and leading blanks are kept.
+    """Return neutral `text` in lines of at most `cells`, prefix included; line breaks and leading blanks are kept.
 
     An address is never cut: the terminal breaks it at its edge, and it can still be clicked and copied whole.
     """
@@ -156,7 +156,7 @@ def wrap(text: str, cells: int, prefix: str = "") -> str:
 
 
 def hang(text: str, cells: int, prefix: str = "", deeper: str = "    ") -> str:
-    """One line of neutral text, wrapped; what goes on in further lines stands deeper than its beginning."""
+    """Return one line of neutral text, wrapped; further lines are indented deeper than the first."""
     first, *rest = wrap(text, cells, prefix).split("\n")
     if not rest:
         return first
@@ -185,7 +185,7 @@ def _wrapped(line: str, room: int) -> list[str]:
 
 
 def clipped_text(value: object, most: int) -> str:
-    """Text as a record can hold it; what is no text is nothing."""
+    """Return text as a record can hold it; empty for a value that is no text."""
     if not isinstance(value, str):
         return ""
     return (
@@ -199,12 +199,12 @@ def clipped_text(value: object, most: int) -> str:
 
 
 def spelled(text: str) -> str:
-    """Text as UTF-8 has it: what is no character, as in the name of a file that is not UTF-8, stands there spelt out."""
+    """Return text as valid UTF-8: what is no character, as in a file's name that is not UTF-8, is spelt out."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def counted(count: int, what: str) -> str:
-    """`1 gate`, `2 gates`, `3 repositories`."""
+    """Return a number with its noun: `1 gate`, `2 gates`, `3 repositories`."""
     many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
     return f"{count} {what if count == 1 else many}"
 
@@ -214,7 +214,7 @@ NEVER_FIRST = frozenset("、。，．！？：；）」』】〕〉》〟’”�
 
 
 def _pieces(word: str, room: int) -> list[str]:
-    """`word`, cut where it is longer than a line."""
+    """Return the pieces of `word`, cut where it is longer than a line."""
     if width(word) <= room or word.lstrip("(<").startswith(("https://", "http://")):
         return [word]
     pieces: list[str] = []
@@ -244,7 +244,7 @@ A_DURATION = "a duration such as 90s, 30m, 2h, 1h30m, 3d or 1w"
 
 
 class NoDuration(Usage):
-    """A text that is no duration; `expected` says what would be one."""
+    """Error for a text that is no duration; `expected` says what would be one."""
 
     def __init__(self, expected: str, found: str) -> None:
         super().__init__(f"expected {expected}; found {_quoted(found)}")
@@ -255,7 +255,7 @@ EXPECTED_TIME = "expected a time such as 2030-01-31T14:05:00Z"
 
 
 def parse_duration(text: str) -> int:
-    """The seconds in `2h`, `30m`, `1h30m`, `3d`, `1w`; a bare number is seconds. Each unit once, largest first."""
+    """Return the seconds in `2h`, `30m`, `1h30m`, `3d`, `1w`; a bare number is seconds. Each unit once, largest first."""
     word = text.strip().lower()
     if word.isascii() and word.isdigit() and len(word) <= 9:
         return _bounded(int(word), text)
@@ -275,7 +275,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_since(text: str, now: float) -> float:
-    """The moment that `30d` (so long before now), `2030-01-31` or a time names."""
+    """Return the moment that `30d` (so long before now), `2030-01-31` or a time names."""
     try:
         return now - parse_duration(text)
     except Usage:
@@ -289,7 +289,7 @@ def _bounded(seconds: int, text: str) -> int:
 
 
 def format_duration(seconds: int) -> str:
-    """The shortest form that `parse_duration` reads back as `seconds`."""
+    """Return the shortest form that `parse_duration` reads back as `seconds`."""
     parts = []
     for letter, unit in reversed(UNITS.items()):
         if letter != "w" and seconds >= unit:
@@ -299,7 +299,7 @@ def format_duration(seconds: int) -> str:
 
 
 def ago(seconds: float) -> str:
-    """An age in one unit, rounded down: `45s`, `3m`, `2h`, `5d`, `3y`; a moment ahead of this clock is `0s`."""
+    """Return an age in one unit, rounded down: `45s`, `3m`, `2h`, `5d`, `3y`; a moment ahead of this clock is `0s`."""
     whole = max(int(seconds), 0)
     if whole < 60:
         return f"{whole}s"
@@ -312,7 +312,7 @@ def ago(seconds: float) -> str:
 
 
 def format_time(epoch: float) -> str:
-    """RFC 3339 in UTC with whole seconds, rounded down: `2030-01-31T14:05:00Z`."""
+    """Return RFC 3339 in UTC with whole seconds, rounded down: `2030-01-31T14:05:00Z`."""
     if not -62_167_219_200 <= epoch < LAST:  # also not a number
         raise Usage(f"expected a time in the years 0 to 9999; found {epoch}")
     if epoch < 0:
@@ -322,7 +322,7 @@ def format_time(epoch: float) -> str:
 
 
 def parse_time(text: str) -> float:
-    """The moment that an RFC 3339 time names: an offset is needed, a fraction is kept."""
+    """Return the moment that an RFC 3339 time names: an offset is needed, a fraction is kept."""
     if len(text) == 20 and text[10] == "T" and text[19] == "Z":
         quick = _parse_own(text)
         if quick is not None:
@@ -349,7 +349,7 @@ def parse_time(text: str) -> float:
 
 
 def _parse_own(text: str) -> float | None:
-    """A time in the form OWN, of which a list has thousands; None leaves the verdict to the full grammar."""
+    """Return the moment of a time in the form OWN, of which a list has thousands; None leaves it to the full grammar."""
     hour, minute, second = _TWO.get(text[11:13]), _TWO.get(text[14:16]), _TWO.get(text[17:19])
     if hour is None or minute is None or second is None or hour > 23 or text[13] != ":" or text[16] != ":":
         return None
@@ -358,7 +358,7 @@ def _parse_own(text: str) -> float | None:
 
 
 def _midnight(day: str) -> float | None:
-    """When this day began; None when it is on no calendar."""
+    """Return the moment when a day began; None when it is on no calendar."""
     if day not in _MIDNIGHTS:
         if len(_MIDNIGHTS) > 4096:
             _MIDNIGHTS.clear()
@@ -372,8 +372,9 @@ def _midnight(day: str) -> float | None:
 
 
 def are_our_own(moments: Sequence[str]) -> bool:
-    """Whether each is a time as `format_time` writes it, so that they are ordered as their texts are. One column of all of
-    them is looked at after the other: moment by moment it would take longer than what a list saves by knowing.
+    """Return whether each moment is written as `format_time` writes it, so that they sort as texts do. All moments are
+    checked together, one column after the other: one moment at a time would take longer than the check saves a
+    list.
     """
     whole, width = "".join(moments), len(OWN)
     if whole.translate(_ZEROS) != OWN * len(moments):
@@ -394,7 +395,7 @@ def _days(year: int, month: int) -> int:
 
 
 def _since_1970(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01; by hand because importing datetime costs more than all of this."""
+    """Return the days from 1970-01-01, computed here because importing datetime costs more than all of this."""
     if month <= 2:
         year, month = year - 1, month + 12
     return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719_469

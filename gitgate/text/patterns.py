@@ -12,7 +12,7 @@ STAR, ONE, DEEP, FOLDERS = "*", "?", "**", "**/"
 
 @cache
 def of_text(pattern: str) -> re.Pattern[str]:
-    """`*` is anything at all, `?` one character; `x:*` is `x*`, as Claude Code writes it."""
+    """Return a pattern's expression: `*` is anything, `?` one character; `x:*` is `x*`, as Claude Code writes it."""
     plain = pattern[:-2] + "*" if pattern.endswith(":*") else pattern
     first, *rest = [re.escape(part).replace(r"\?", ".") for part in re.split(r"\*+", plain)]
     if not rest:
@@ -23,7 +23,7 @@ def of_text(pattern: str) -> re.Pattern[str]:
 
 
 def fits_path(pattern: str, path: str) -> bool:
-    """Whether a path is one that the pattern names, or lies in a folder that it names."""
+    """Return whether the pattern names a path, or a folder that the path lies in."""
     tokens = path_tokens(pattern.removeprefix("./").rstrip("/"))
     states = entered({0}, tokens)
     for letter in path:
@@ -35,7 +35,7 @@ def fits_path(pattern: str, path: str) -> bool:
 
 @cache
 def path_tokens(pattern: str) -> tuple[str, ...]:
-    """A pattern cut into wildcards and single letters."""
+    """Return a pattern cut into wildcards and single letters."""
     tokens: list[str] = []
     last = 0
     for found in re.finditer(PARTS, pattern):
@@ -47,7 +47,7 @@ def path_tokens(pattern: str) -> tuple[str, ...]:
 
 
 def entered(states: set[int], tokens: tuple[str, ...]) -> set[int]:
-    """The places in the pattern that these lead to without a letter. Inside `**/` a place is counted below zero."""
+    """Return the places that these lead to without a letter. Inside `**/` a place is counted below zero."""
     todo = list(states)
     found = set(states)
     while todo:
@@ -59,7 +59,7 @@ def entered(states: set[int], tokens: tuple[str, ...]) -> set[int]:
 
 
 def moves(state: int, letter: str, tokens: tuple[str, ...]) -> tuple[int, ...]:
-    """The places that one more letter leads to."""
+    """Return the places that one more letter leads to."""
     if state < 0:
         return (state, -state) if letter == "/" else (state,)
     if state == len(tokens):

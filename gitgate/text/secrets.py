@@ -18,7 +18,7 @@ SHORTEST_VALUE = 6
 
 
 class Span(NamedTuple):
-    """Where a secret stands in a text: `text[start:end]`."""
+    """Place of a secret in a text: `text[start:end]`."""
 
     start: int
     end: int
@@ -143,7 +143,7 @@ _CODE = r"[(){}\[\]]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|::|->|^\.{0,2}/|^https?:/
 
 
 def find_secrets(text: str) -> Iterator[Span]:
-    """The secrets in a text, in no particular order; they may overlap."""
+    """Yield the secrets in a text, in no particular order; they may overlap."""
     lowered = text.lower()
     for shape in SHAPES:
         if any(hint in lowered for hint in shape.hints):
@@ -161,7 +161,7 @@ def _secret_part(match: re.Match[str], kind: str) -> Span:
 
 
 def _is_secret(value: str, doubt: str) -> bool:
-    """Whether the value is a secret itself, rather than a placeholder for one or code that reads one."""
+    """Return whether the value is a secret itself, rather than a placeholder for one or code that reads one."""
     if doubt and re.match(_PLACEHOLDER, value):
         return False
     return doubt != "code" or (_is_mixed(value) and not re.search(_CODE, value) and _entropy(value) >= 3.0)
@@ -172,13 +172,13 @@ def _is_mixed(value: str) -> bool:
 
 
 def _entropy(value: str) -> float:
-    """Bits a character: words repeat letters, keys hardly do."""
+    """Return the bits of entropy per character: words repeat letters, keys hardly do."""
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)
 
 
 def redact(text: str, values: Collection[str] = ()) -> str:
-    """`text` with every secret, and every one of `values` however it is quoted, replaced by a mark that names its kind."""
+    """Return `text` with each secret, and each of `values` however quoted, replaced by a mark that names its kind."""
     spans = sorted([*find_secrets(text), *_find_values(text, values)])
     out: list[str] = []
     done = 0
@@ -201,7 +201,7 @@ def _find_values(text: str, values: Collection[str]) -> Iterator[Span]:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """A value as tools print it: as it is, its long lines, with escaped newlines or quotes, in a URL."""
+    """Return a value as tools print it: unchanged, its long lines, with escaped newlines or quotes, in a URL."""
     value = value.strip()
     if len(value) < SHORTEST_VALUE:
         return
@@ -219,7 +219,7 @@ _HARMLESS_VARIABLE = r"(?i)(?:^(?:old)?pwd$|^git_config_(?:key|value)_|(?:file|p
 
 
 def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
-    """The values worth hiding: of variables whose name says secret, and secrets of a known shape inside any other."""
+    """Return the values to hide: of variables with a secret's name, and secrets of a known shape in any other."""
     found = {value[span.start : span.end] for value in environment.values() for span in find_secrets(value)}
     for name, value in environment.items():
         if (
@@ -232,14 +232,14 @@ def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
 
 
 def _worth_hiding(value: str) -> bool:
-    """Short plain words and paths stand in every text: hiding them would only garble it."""
+    """Return whether a value is worth hiding. Short plain words and paths are not: texts are full of them."""
     if _is_path(value) or value.lower() in {"disabled", "enabled", "required", "optional", "password"}:
         return False
     return len(set(value)) >= 4 and (len(value) >= 8 or (len(value) >= SHORTEST_VALUE and _is_mixed(value)))
 
 
 def _is_path(value: str) -> bool:
-    """A path, and not a base64 key that happens to begin with a slash."""
+    """Return whether a value is a path, and not a base64 key that happens to begin with a slash."""
     return value.startswith(("/", "~", "./")) and not re.search(_DENSE, value)
 
 
@@ -266,7 +266,7 @@ _SECRET_PLACES = (
 
 
 def secret_name(path: str) -> bool:
-    """Whether a file of this name usually holds secrets; a sample of one does not."""
+    """Return whether a file of this name usually holds secrets; a sample file does not."""
     clean = path.replace("\\", "/").lower()
     name = clean.rsplit("/", 1)[-1]
     if re.search(_SAMPLE, name):
@@ -315,7 +315,7 @@ class Token(NamedTuple):
 
 
 class WordRules(NamedTuple):
-    """Names beside which a secret stands, the endings of files that need no quotes, and shapes of tokens."""
+    """Names that precede a secret, the endings of files that need no quotes, and shapes of tokens."""
 
     named: str
     element: str
@@ -325,7 +325,7 @@ class WordRules(NamedTuple):
 
 
 def parse_rules(text: str) -> WordRules:
-    """The rules as they stand in a file: sections of lines; a line that begins with # is for people."""
+    """Return the rules in a file: sections of lines; a line that begins with # is a comment."""
     sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
@@ -348,7 +348,7 @@ def parse_rules(text: str) -> WordRules:
 
 
 def named_secret(text: str, path: str, rules: WordRules) -> str:
-    """The kind of a secret that a file holds by these rules; empty where it seems to hold none."""
+    """Return the kind of a secret that a file holds by these rules; empty where it seems to hold none."""
     lowered = text.lower()
     for token in rules.tokens:
         if token.hint in lowered and re.search(token.pattern, text):
@@ -361,7 +361,7 @@ def named_secret(text: str, path: str, rules: WordRules) -> str:
 
 
 def suspicious_lines(text: str, lowered: str) -> Iterator[str]:
-    """Lines that may hold one of the names, found by parts of them, which is quick. A longer line is made by a program."""
+    """Yield the lines that may hold one of the names, found quickly by parts of them. A program made longer lines."""
     for hint in HINTS:
         done = 0
         while (at := lowered.find(hint, done)) >= 0:
@@ -386,7 +386,7 @@ def is_secret(match: re.Match[str], path: str, rules: WordRules) -> bool:
 
 
 def is_none(value: str, rules: WordRules) -> bool:
-    """Whether it is nothing, a placeholder, a kind of value, read from elsewhere, or words about a secret."""
+    """Return whether a value is no secret: empty, a placeholder, a type, read from elsewhere, or words about one."""
     low = value.lower()
     return (
         len(value) < LEAST_VALUE

@@ -34,9 +34,10 @@ PLAIN = (
 
 
 def plain_words(text: str) -> Words:
-    """The words of a line that is one command, and of which a shell makes nothing but these words; empty where it may be more.
+    """Return the words of a line that is one command, from which a shell makes nothing but these words; empty where it
+    may be more.
 
-    On the side of seeing too little, unlike the rest of this module: what is plain may be let through.
+    This errs towards empty, unlike the rest of this module: a plain line may be allowed.
     """
     words: list[str] = []
     plain = re.compile(PLAIN)
@@ -63,12 +64,12 @@ def plain_words(text: str) -> Words:
 
 
 def gate_verb(words: Words) -> Words:
-    """The verb of `git gate` that a command runs, with its arguments; empty when it runs none."""
+    """Return the verb of `git gate` that a command runs, with its arguments; empty when it runs none."""
     return next(gate_verbs(words), ())
 
 
 def gate_verbs(words: Words) -> Iterator[Words]:
-    """Verbs of `git gate`, with their arguments, that a command may run, where some of its words are not known before."""
+    """Return the verbs of `git gate`, with arguments, that a command may run whose words are partly unknown."""
     if not words:
         return
     program = words[0].casefold()
@@ -83,7 +84,7 @@ def gate_verbs(words: Words) -> Iterator[Words]:
 
 
 def module_of(words: Words) -> Words:
-    """The arguments of our own module, where Python is told to run that."""
+    """Return the arguments of our own module, where Python is told to run that."""
     for place, word in enumerate(words[1:], 1):
         found = re.fullmatch(r"-[A-Za-z]*?m(.*)", word)
         if found:
@@ -97,7 +98,7 @@ def module_of(words: Words) -> Words:
 
 
 def git_verb(words: Words) -> Words:
-    """The verb of git that a command runs, with its arguments; empty when it runs none."""
+    """Return the verb of git that a command runs, with its arguments; empty when it runs none."""
     return skip_options(words[1:], GIT_OPTIONS) if words[:1] == ("git",) else ()
 
 
@@ -141,7 +142,7 @@ ASK_INSTEAD = "Leave it to the person: ask with `git gate ask`, and read answers
 
 
 def why_not_run(tool: str, given: Mapping[str, object], real: Callable[[str], str] = str) -> str:
-    """Why this call is not to be made; empty when nothing speaks against it. `real` follows links from where it is made."""
+    """Return why this call may not be made; empty when nothing forbids it. `real` follows links from where it is made."""
     if tool in ("Bash", "PowerShell"):
         command = given.get("command")
         return refused_command(command, real) if isinstance(command, str) else ""
@@ -153,7 +154,7 @@ def why_not_run(tool: str, given: Mapping[str, object], real: Callable[[str], st
 
 
 def is_kept(path: str) -> bool:
-    """Whether a path is one of git's own that are kept from agents; some systems know no capital letters."""
+    """Return whether a path is one of git's own that agents may not touch; some systems ignore capital letters."""
     return re.search(KEPT, path, re.IGNORECASE) is not None
 
 
@@ -168,7 +169,7 @@ def refused_command(text: str, real: Callable[[str], str]) -> str:
 
 
 def made_words(line: Line) -> bool:
-    """Whether a line says only when it runs which verb git is given, or which script Python."""
+    """Return whether a line determines only when it runs which verb git gets, or which script Python."""
     return any(GAP.search(word) for command in line.runs for word in first_words(command.words))
 
 
@@ -225,7 +226,7 @@ SETTING = frozenset(
 
 
 def sets_power(words: Words, line: Line) -> bool:
-    """Whether `git config` with these words changes a setting that grants power."""
+    """Return whether `git config` with these words changes a setting that grants power."""
     if {"-e", "--edit", "edit"}.intersection(words[:3]):
         return True
     place = next((n for n, word in enumerate(words) if grants_power(word, line)), len(words))
@@ -235,7 +236,7 @@ def sets_power(words: Words, line: Line) -> bool:
 
 
 def grants_power(name: str, line: Line) -> bool:
-    """Whether this may be the name of such a setting."""
+    """Return whether this may be the name of a setting that grants power."""
     if GAP.sub("", name) == "" and name:
         return re.search(r"(?i)gitgate\.|hookspath|\binclude", line.crude) is not None
     if GAP.search(name):
@@ -251,7 +252,7 @@ MOST_PATHS = 200
 
 
 def refused_records(line: Line, real: Callable[[str], str]) -> str:
-    """A command that names the records, or git's own files, in any way but to read them."""
+    """Return why a command is refused: it names the records, or git's own files, and not just to read them."""
     asks_where = re.search(ASKS_WHERE, line.text) is not None
     inside = any(run.words[:1] in (("cd",), ("pushd",)) and is_folder(run.words[1:]) for run in line.runs)
     left = MOST_PATHS
@@ -293,7 +294,7 @@ def refused_text(line: Line) -> str:
 
 
 def asks(text: str) -> bool:
-    """Whether a command asks through `git gate ask`, and exits before there is an answer."""
+    """Return whether a command asks through `git gate ask`, and exits before there is an answer."""
     for run in read_line(text).runs:
         verb = gate_verb(run.words)
         waits = any(word == "--wait" or word.startswith("--wait-for") for word in verb)
@@ -323,7 +324,7 @@ def plain_asking(text: str) -> Words:
 
 
 def files_read(words: Words) -> list[str]:
-    """The files whose content such a call would make part of a question."""
+    """Return the files whose content such a call would make part of a question."""
     found = []
     for word, after in zip(words, (*words[1:], ""), strict=True):
         flag, equals, value = word.partition("=")

@@ -36,7 +36,7 @@ MOST_READINGS = 12
 
 
 def names(pattern: str, text: str) -> bool:
-    """Whether a pattern names, or could name, a command that a line runs."""
+    """Return whether a pattern names, or could name, a command that a line runs."""
     if of_text(pattern).fullmatch(" ".join(text.split())):
         return True
     line = read_line(text)
@@ -47,7 +47,7 @@ def names(pattern: str, text: str) -> bool:
 
 
 def names_elsewhere(pattern: str, text: str) -> bool:
-    """Whether a pattern may name what a line of another kind of shell runs: its grammar is not read here."""
+    """Return whether a pattern may name a command in a line for another kind of shell, whose grammar is not read here."""
     wanted = parse_pattern(pattern)
     plain = re.sub("[`^]", "", text)
     runs = tuple(rough(plain)) if len(text) <= MOST_TEXT else ()
@@ -67,7 +67,7 @@ def is_written(pattern: str, doubt: Doubt) -> bool:
 
 
 class Pattern:
-    """One rule's pattern, taken apart."""
+    """Pattern of one rule, in its parts."""
 
     def __init__(self, text: str) -> None:
         self.first, blank, rest = text.partition(" ")
@@ -85,7 +85,7 @@ class Pattern:
         self.literal = re.sub(r":\*$", "", self.first)
 
     def fits(self, run: LineCommand) -> bool:
-        """Whether it names this command, or could; also behind options that stand before its verb."""
+        """Return whether the pattern names this command, or could, also where options precede the command's verb."""
         if not run.words or (self.program and not self.is_called(run.words[0])):
             return False
         words = (self.program, *run.words[1:]) if self.program else run.words
@@ -95,7 +95,7 @@ class Pattern:
         return any(could_be(whole, joined(each)) for each in readings for whole in self.wholes)
 
     def is_called(self, word: str) -> bool:
-        """Whether the program may be called by this word. On some systems capital letters make no difference."""
+        """Return whether this word may call the pattern's program. On some systems capital letters make no difference."""
         return MADE_SPLIT in word or could_be(self.program, word.rpartition("/")[2].casefold())
 
     def readings(self, words: Words) -> list[Words]:
@@ -109,7 +109,7 @@ class Pattern:
         return [words, *((words[0], *words[start:]) for start in islice(starts, MOST_READINGS))]
 
     def mentioned(self, line: Line) -> bool:
-        """Whether the text of a line, without quotes and backslashes, holds the first word."""
+        """Return whether a line's text, without quotes and backslashes, holds the pattern's first word."""
         if self.program:
             return re.search(rf"(?i)(?<!\w){re.escape(self.literal)}(?!\w)", line.crude) is not None
         return of_text(f"*{self.literal}*").fullmatch(line.crude) is not None
@@ -121,7 +121,7 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def joined(words: Words) -> str:
-    """Words as one text. One that may be no word at all, or several, stands for the blanks beside it as well."""
+    """Return words as one text. A word that may be none at all, or several, also stands for the blanks around it."""
     parts: list[str] = []
     for word in words:
         vanishing = bool(SPLITS.intersection(word)) and not GAP.sub("", word)
@@ -130,7 +130,7 @@ def joined(words: Words) -> str:
 
 
 def could_be(pattern: str, text: str) -> bool:
-    """Whether a text fits a pattern, whatever its gaps turn out to be. Time is in proportion to the text."""
+    """Return whether a text fits a pattern, for some content of its gaps. The time is proportional to the text."""
     if GAP.search(text) is None:
         return of_text(pattern).fullmatch(text) is not None
     letters, anything, stars, last = states_of(pattern)
@@ -148,7 +148,7 @@ def could_be(pattern: str, text: str) -> bool:
 
 @cache
 def states_of(pattern: str) -> tuple[dict[str, int], int, int, int]:
-    """A pattern as sets of places, each a bit: where a letter leads on, where any does, where one may stay, and the end."""
+    """Return a pattern as bit sets of places: where a letter leads on, any letter does, one may stay; and the end."""
     plain = pattern[:-2] + "*" if pattern.endswith(":*") else pattern
     letters: dict[str, int] = {}
     place, anything, stars = 1, 0, 0

@@ -28,8 +28,9 @@ GAP = re.compile("[\ufdd0-\ufdd3]")
 
 @dataclass(frozen=True)
 class Wrapper:
-    """How a program names the one that it runs: its options with a value, how many words stand before the command, whether
-    assignments may, and whether it has options that are not listed, so that any of them may take a value.
+    """Wrapper: a program that runs another one. It lists the options with a value, how many words precede the command,
+    whether assignments may, and whether there are options that are not listed, so that any of these may take a
+    value.
     """
 
     values: frozenset[str] = frozenset()
@@ -95,8 +96,8 @@ FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
 @dataclass(frozen=True)
 class LineCommand:
-    """One program with its arguments, as a line may run it. `sure`: it stands where a command stands, not somewhere behind
-    a wrapper whose options are not known.
+    """Program with its arguments, as a line may run it. `sure`: it is in a command's place, not somewhere behind a
+    wrapper whose options are not known.
     """
 
     words: Words
@@ -106,7 +107,7 @@ class LineCommand:
 
     @property
     def known(self) -> bool:
-        """Whether the program's name is said."""
+        """Return whether the program's name is known."""
         return bool(self.words) and GAP.search(self.words[0]) is None
 
 
@@ -120,8 +121,8 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Line:
-    """Every program that a line may run. `doubts`: why nobody can say what else it runs. `open`: some words of what runs other
-    programs are not known.
+    """Programs that a line may run. `unclear`: why it is unknown what else it runs. `open`: some words of a program
+    that runs other programs are not known.
     """
 
     text: str
@@ -141,7 +142,7 @@ class Line:
 
 @lru_cache(maxsize=16)
 def read_line(text: str) -> Line:
-    """The programs that a line may run. It is never an error: of a line that cannot be read only the words are known."""
+    """Return the programs that a line may run. No line is an error: of an unreadable one only the words are known."""
     try:
         search = Search(budget_for(text))
         search.add_text(text)
@@ -151,7 +152,7 @@ def read_line(text: str) -> Line:
 
 
 def rough(text: str) -> Iterator[LineCommand]:
-    """What may be commands in a line that cannot be read: it is cut at every operator, and quotes are left out."""
+    """Yield possible commands of a line that cannot be read: it is cut at every operator, and quotes are removed."""
     for part in re.split(r"[;&|()<>`\n]+", crude(text)):
         words = part.split()
         first = next((n for n, word in enumerate(words) if not re.match(LEADS, word)), len(words))
@@ -160,12 +161,12 @@ def rough(text: str) -> Iterator[LineCommand]:
 
 
 def bare(word: str) -> str:
-    """A program's name without its folder."""
+    """Return a program's name without its folder."""
     return word.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
 
 
 class Search:
-    """The programs that one line may run, as they are found."""
+    """Search for the programs that one line may run."""
 
     def __init__(self, work: Budget) -> None:
         self.work = work
@@ -176,7 +177,7 @@ class Search:
         self.spelt = ""
 
     def add_text(self, text: str, *, sure: bool = True) -> None:
-        """Everything that a text runs as a shell line."""
+        """Add every program that a text runs as a shell line."""
         if MADE in text or MADE_SPLIT in text:
             self.doubt("a text that is put together when it runs is run as a command")
         elif GAP.search(text):
@@ -236,7 +237,7 @@ class Search:
             self.add_text(value, sure=False)
 
     def add_words(self, words: Words, command: Simple, *, sure: bool = True) -> None:
-        """One command, and what it runs of its own words: from every place where one may begin."""
+        """Add one command, and the commands that its own words run, from every place where one may begin."""
         todo: list[Iterator[tuple[Words, bool]]] = [iter(((words, sure),))]
         seen: set[tuple[Words, bool]] = set()
         while todo:
@@ -249,7 +250,7 @@ class Search:
                 todo.append(iter(self.add_one(state[0], command, sure=state[1])))
 
     def add_one(self, words: Words, command: Simple, *, sure: bool) -> Starts:
-        """One program; the words behind it that it runs as others, where it does so."""
+        """Add one program; return the words that it runs as other programs."""
         name, unknown = bare(words[0]), is_unknown(words[0])
         writes, reads = tuple(command.writes), tuple(command.reads)
         self.runs.append(LineCommand((words[0] if unknown else name, *words[1:]), sure, writes, reads))
@@ -271,7 +272,7 @@ class Search:
         return []
 
     def wrapped(self, words: Words, how: Wrapper, *, sure: bool = True) -> Starts:
-        """The places where the command of a wrapper begins."""
+        """Return the places where the command of a wrapper begins."""
         found = self.starts(words, how)
         if not how.closed or len(found) > 1:
             self.add_texts(words[1:])
@@ -282,20 +283,20 @@ class Search:
         ]
 
     def starts(self, words: Words, how: Wrapper) -> list[tuple[int, bool]]:
-        """Where a wrapper's command may begin, and whether it does so there."""
+        """Return the places where a wrapper's command may begin, in order, and whether each is certain."""
         found = command_starts(words, how)
         if any(SPLITS.intersection(word) for word in words[1 : max(found, default=len(words))]):
             self.open = True
         return sorted(found.items())
 
     def add_texts(self, words: Words) -> None:
-        """Words that hold blanks may be lines of a shell: what of them can be read is added."""
+        """Add the commands in words that hold blanks, as these may be lines of a shell, so far as they can be read."""
         for word in words:
             if re.search(r"[\s;|&$`]", word):
                 self.attempt(word)
 
     def attempt(self, text: str) -> None:
-        """A text that may be a shell line, and may be anything else."""
+        """Add the commands of a text that may be a shell line, and may be anything else."""
         kept, depth = len(self.doubts), self.depth
         try:
             self.add_text(text, sure=False)
@@ -309,7 +310,7 @@ class Search:
     # Programs with rules of their own
 
     def shell(self, words: Words, command: Simple) -> Starts:
-        """A shell runs a text that it is given, a script, or what it reads."""
+        """Find what a shell runs: a text that it is given, a script, or its standard input."""
         place, text = shell_operand(words)
         if place < 0:
             self.doubt("a shell whose words are chosen when it runs", *words)
@@ -472,7 +473,7 @@ class Search:
         return ((words[place:], certain) for place, certain in found)
 
     def git(self, words: Words, _command: Simple) -> Starts:
-        """What git itself runs: an alias of the line, and the texts of some verbs."""
+        """Find the commands that git itself runs: an alias of the line, and the commands in the arguments of some verbs."""
         for place, word in enumerate(words):
             if word.lower().startswith("alias.") and "=" in word:
                 value = word.partition("=")[2]
@@ -509,7 +510,7 @@ HANDLERS: dict[str, Callable[[Search, Words, Simple], Starts]] = {
 
 
 def is_unknown(word: str) -> bool:
-    """Whether a word in a program's place does not say its name. A folder may be of the environment."""
+    """Return whether a word in a program's place leaves its name open. A folder may come from the environment."""
     folder, slash, name = word.rpartition("/")
     if GAP.search(name) or MADE_SPLIT in folder:
         return True
@@ -517,17 +518,17 @@ def is_unknown(word: str) -> bool:
 
 
 def may_begin(word: str) -> bool:
-    """Whether a program may be called so; behind an option that nobody knows any word may be its beginning."""
+    """Return whether a word may be a program's name. After an unknown option, any such word may begin a command."""
     return bool(word) and not word.startswith("-") and not re.search(r"[\s;|&]", word)
 
 
 def filled(words: Words, mark: str) -> Words:
-    """Words with something unknown in place of a mark."""
+    """Return words with an unknown value in place of a mark."""
     return tuple(word.replace(mark, MADE) for word in words)
 
 
 def command_starts(words: Words, how: Wrapper) -> dict[int, bool]:
-    """Where the command of a wrapper may begin; and of each place whether a command is sure to stand there."""
+    """Return the places where a wrapper's command may begin, and for each whether it is certain."""
     found: dict[int, bool] = {}
     todo: list[tuple[int, int, bool]] = [(1, how.operands, True)]
     seen: set[tuple[int, int, bool]] = set()
@@ -559,7 +560,7 @@ def command_starts(words: Words, how: Wrapper) -> dict[int, bool]:
 
 
 def after_option(word: str, place: int, how: Wrapper) -> list[tuple[int, bool]]:
-    """Where it goes on behind an option, and whether that is sure."""
+    """Return the places where the words continue after an option, and whether each is certain."""
     if word in how.values:
         return [(place + 2, True)]
     if "=" in word or word[:2] in how.values:
@@ -571,7 +572,7 @@ def after_option(word: str, place: int, how: Wrapper) -> list[tuple[int, bool]]:
 
 
 def shell_operand(words: Words) -> tuple[int, bool]:
-    """Where a shell's first operand stands, and whether that is a text to run (`-c`); -1 where nobody can say."""
+    """Return the place of a shell's first operand, and whether that is a text to run (`-c`); -1 where it is unknown."""
     place, text, reads = 1, False, False
     while place < len(words):
         word = words[place]
