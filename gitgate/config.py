@@ -485,13 +485,13 @@ def replaced_by(key: str) -> str:
 
 
 def close_name(name: str, known: Iterable[str]) -> str:
-    """` (did you mean maxAgents?)`, where one of the names is close."""
+    """Return ` (did you mean maxAgents?)` where one of the names is close; else an empty text."""
     return near(name, list(known))
 
 
 def refuse_system() -> None:
-    """Windows itself, by whichever Python, is refused before anything is done: hooks, locks and processes are not those of Linux
-    and macOS there.
+    """Refuse Windows itself, with any Python, before anything is done: hooks, locks and processes there differ from
+    Linux and macOS.
     """
     if sys.platform in ("win32", "cygwin", "msys"):
         raise UnsupportedSystem(

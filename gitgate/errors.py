@@ -16,7 +16,7 @@ SAID_OF_NO_ROOM = (": No space left on device", ": Disk quota exceeded")
 
 
 class GateError(Exception):
-    """A failure that a user may meet. `hint` is what to do next, with the command to type.
+    """Error that a user may meet. `hint` is what to do next, with the command to type.
 
     `about`: the question, gate or flag that it is about, which begins the message; `words` is the rest of it.
     """
@@ -32,7 +32,7 @@ class GateError(Exception):
         self.hint = hint
 
     def words_without(self, subject: str) -> str:
-        """The message, for whoever sees already what it is about."""
+        """Return the message without what it is about, for a reader who sees that already."""
         return self.words if self.about == subject else self.message
 
 
@@ -51,7 +51,7 @@ def tells_of_full_disk(failed: BaseException) -> bool:
 
 
 class Failure(GateError):
-    """Something did not work: the machine, the network, the repository."""
+    """Error of the machine, the network or the repository."""
 
 
 class UnsupportedSystem(Failure):
@@ -71,11 +71,11 @@ class AmbiguousGate(Failure):
 
 
 class DiskFull(Failure):
-    """There is no room where something was to be written here."""
+    """Error for a full disk at the place where something was to be written here."""
 
 
 class GitFailed(Failure):
-    """A git command failed; its own words are in the message. `full`: because there is no room."""
+    """Error of a git command; its own words are in the message. `full`: the disk was full."""
 
     code = "git_failed"
 
@@ -93,7 +93,9 @@ class RemoteUnreachable(Failure):
 
 
 class RemoteUnable(RemoteUnreachable):
-    """It answered, and could not do what it was asked to: locked, full, not writable. It judged nothing, and may do it later."""
+    """Error of a remote that answered but could not act: locked, full, not writable. It judged nothing, and may act
+    later.
+    """
 
     code = "remote_unable"
 
@@ -103,29 +105,29 @@ class PushRefused(Failure):
 
 
 class NeverTaken(PushRefused):
-    """It was refused for what no later push can mend."""
+    """Error for a push that was refused for a reason that no later push can mend."""
 
 
 class UnsafeRemote(Failure):
-    """The remote is set up in a way that would overwrite or delete gates, or its address could run a program."""
+    """Error for a remote that would overwrite or delete gates, or whose address could run a program."""
 
     code = "unsafe_remote"
 
 
 class BrokenRecord(Failure):
-    """A gate's record breaks the protocol; nothing is decided from it."""
+    """Error for a gate's record that breaks the protocol; nothing is decided from it."""
 
     code = "broken_record"
 
 
 class MissingExtra(Failure):
-    """A part of the product needs an extra that is not installed."""
+    """Error for a part of the product that needs an extra that is not installed."""
 
     code = "missing_extra"
 
 
 class WorkFailed(Failure):
-    """The partial work could not be saved or restored; nothing was changed."""
+    """Error for partial work that could not be saved or restored; nothing was changed."""
 
     code = "work_failed"
 
@@ -152,7 +154,7 @@ class UnknownOption(BadAnswer):
 
 
 class BadDocument(Usage):
-    """A file does not say what it should: names the file, the line and the field."""
+    """Error for a file that does not have what it should: names the file, the line and the field."""
 
     code = "bad_document"
 
@@ -171,46 +173,46 @@ class NotAllowed(GateError):
 
 
 class BrokenPolicy(NotAllowed):
-    """The policy cannot be read; until it can, nothing is allowed."""
+    """Error for a policy that cannot be read; until it can, nothing is allowed."""
 
     code = "broken_policy"
 
 
 class Conflict(GateError):
-    """Somebody was first: already answered, closed, or a race that was lost."""
+    """Error for an act that came second: the gate is answered or closed already, or a race was lost."""
 
     code = "conflict"
     kind = "conflict"
 
 
 class LostRace(Conflict):
-    """A ref was not where it was expected: another process moved it."""
+    """Error for a ref that was not where it was expected: another process moved it."""
 
     code = "lost_race"
 
 
 class RefLocked(LostRace):
-    """A ref could not be moved, since another git holds its lock, or was killed while it did. Nobody was first."""
+    """Error for a ref whose lock another git holds, or left when it was killed. No other change came first."""
 
     code = "ref_locked"
     kind = "failure"
 
 
 class IllegalEvent(Conflict):
-    """The state table has no row for this event in this state; nothing changed."""
+    """Error for an event that the state table does not have in this state; nothing changed."""
 
     code = "illegal_event"
 
 
 class StillWaiting(Conflict):
-    """Not an error of anybody's: the answer is not there yet."""
+    """Signal that the answer is not there yet, which is no failure."""
 
     code = "waiting"
     kind = "waiting"
 
 
 class Stale(GateError):
-    """The gate or its work changed since it was read."""
+    """Error for a gate, or its work, that changed since it was read."""
 
     code = "stale"
     kind = "stale"

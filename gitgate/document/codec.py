@@ -396,13 +396,17 @@ class _Forms:
 
 
 def _forms(value: str) -> _Forms:
-    """The ones for ASCII cost a tenth to compile, and most documents need no others."""
+    """Return the patterns for scalars. Those for ASCII compile in a tenth of the time, and most documents need no
+    others.
+    """
     return _forms_of(CONTROL, "") if value.isascii() else _forms_of(f"{CONTROL}{HIDDEN}", SPACES)
 
 
 @cache
 def _forms_of(odd: str, spaces: str) -> _Forms:
-    """`odd` is what must be escaped, `spaces` what some reader may trim from the end of a plain word."""
+    """Compile the patterns. `odd`: characters to escape; `spaces`: those that a reader may trim from a plain word's
+    end.
+    """
     shown = f"[^{odd}{spaces}]"
     # A letter first; no `: ` nor ` #` within; no colon nor blank last.
     plain = f"(?![\\x00-\\x40\\x5b-\\x5e\\x60\\x7b-\\x7f]){shown}(?:(?!: | #){shown})*(?<![: ])"

@@ -250,9 +250,9 @@ class SessionRef:
 
 @dataclass(frozen=True)
 class SavedSession:
-    """A conversation that can be taken up elsewhere: small files by relative name, clean enough to leave the machine.
+    """Conversation that can be resumed elsewhere: small files by relative name, clean enough to leave the machine.
 
-    `place` is the folder that the agent's program kept it in: the conversation may speak of files by that path.
+    `place` is the folder that the agent's program kept it in: the conversation may mention files by that path.
     `left_out` says what is missing and why.
     """
 
@@ -326,7 +326,7 @@ class Asker:
 
 @dataclass(frozen=True)
 class Work:
-    """The partial work by full commit ids, so that an answer binds to exactly these trees.
+    """Partial work by full commit ids, so that an answer binds to exactly these trees.
 
     `shared`: the remote had the branch when it was asked, as far as the asking clone knew.
     """
@@ -352,10 +352,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Session:
-    """The agent's saved conversation. The record holds a salted digest of its id, never the id.
+    """Saved conversation of the agent. The record holds a salted digest of its id, never the id.
 
-    `content` is the digest of what was saved with the question, `key` what proves the first one that is saved later.
-    Both are empty where an older version asked.
+    `content` is the digest of what was saved with the question, `key` what proves the first one that is saved
+    later. Both are empty where an older version asked.
     """
 
     agent: str
@@ -448,7 +448,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Remark:
-    """An event that is only words: a comment (also what a conversation proposed), a withdrawal, an expiry, a stop."""
+    """Event of words alone: a comment (also what a conversation proposed), a withdrawal, an expiry, a stop."""
 
     at: str
     by: str = ""
@@ -459,7 +459,9 @@ class Remark:
 
 @dataclass(frozen=True)
 class Edit:
-    """Changed terms: whom it is for, how pressing, until when, and until when it is put aside. None leaves a term as it was."""
+    """Changed terms of a gate: addressees, priority, deadline, and until when it is put off. None leaves a term as it
+    was.
+    """
 
     at: str
     by: str = ""
@@ -484,7 +486,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to act on the answer, taken by one runner or waiter. `anchor` is the end of its lease's chain."""
+    """Claim of one runner or waiter: the right to act on the answer. `anchor` is the end of its lease's chain."""
 
     at: str
     answer: str
@@ -529,10 +531,11 @@ Event = Opened | Answer | Remark | Edit | Claim | Outcome
 
 @dataclass(frozen=True)
 class Entry:
-    """One commit of a record, with what it adds.
+    """Commit of a record, with the event that it adds.
 
-    `saw`, of an event recorded again after a race: the commits that the record had where it was first written, after
-    `fork`, the last one that this record has too. `repeats`: the commit that recorded the very same file before.
+    `saw`, of an event recorded again after a race: the commits that the record had where it was first written,
+    after `fork`, the last one that this record has too. `repeats`: the commit that recorded the very same file
+    before.
     """
 
     commit: str
@@ -546,7 +549,7 @@ class Entry:
 
 
 class Leased(Protocol):
-    """A record that one process at a time acts on: a gate, or a run. `claim` is the event that gives the right to."""
+    """Record that one process at a time acts on: a gate, or a run. `claim` is the event that gives the right to."""
 
     @property
     def id(self) -> str: ...
@@ -560,7 +563,7 @@ class Leased(Protocol):
 
 @dataclass(frozen=True)
 class Counted:
-    """An answer and the commit that recorded it; `signed_commit` is where its author's signature is."""
+    """Answer with the commit that recorded it; `signed_commit` is where its author's signature is."""
 
     commit: str
     answer: Answer

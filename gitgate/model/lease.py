@@ -129,7 +129,7 @@ def value_of(seed: str, number: int) -> str:
 
 
 def next_seed(seed: str) -> str:
-    """The seed of the chain that follows: a renewal whose report was lost named the very same one."""
+    """Return the seed of the chain that follows, derived so that a renewal whose report was lost named the same one."""
     return repeated(b"next" + bytes.fromhex(seed), 1).hex()
 
 

@@ -251,7 +251,7 @@ def parse_people(section: Field) -> tuple[dict[str, Person], tuple[str, ...]]:
 
 
 def read_texts(item: Field, name: str) -> tuple[str, ...]:
-    """One text or a list of them; none of them empty."""
+    """Return one text or a list of them; refuse an empty one."""
     found = item.get(name)
     if found is None:
         return ()

@@ -108,7 +108,8 @@ def in_force(
     say: Callable[[str], None] = lambda _words: None,
     written: list[str] | None = None,
 ) -> Iterator[InForce]:
-    """Let the protected branch's configuration hold in a working tree of `ours`; a person's own is only looked at.
+    """Put the protected branch's configuration in force in a working tree of `ours`; a person's own tree is only
+    checked.
 
     `written` gets the files that somebody wrote meanwhile.
     """
@@ -139,17 +140,17 @@ def in_force(
 
 
 def doubt_of(found: Difference, changed: tuple[str, ...] = ()) -> str:
-    """Why what is there is not the protected branch's as it is today."""
+    """Return why the files there are not the protected branch's as it is today; empty where they are."""
     parts = [*(f"{path} differs" for path in changed), *found.odd]
     more = f", and {len(parts) - SAID} more" if len(parts) > SAID else ""
     return f"{', '.join(parts[:SAID])}{more}" if parts else ""
 
 
 def without_doubt(settings: AgentSettings, project: InForce) -> AgentSettings:
-    """The project's own settings and servers take part only where they are known to be the protected branch's."""
+    """Return the agent's settings, with the project's own only where these are known to be the protected branch's."""
     return replace(settings, project_settings=False, project_servers=False) if project.doubt else settings
 
 
 def lift(there: Repository) -> tuple[str, ...]:
-    """The branch's own files come back; those that the agent wrote meanwhile stay as it wrote them, and are named."""
+    """Restore the branch's own files; return those that the agent wrote meanwhile, which stay as they are."""
     return tuple(printable(path) for path in pinned.take_off(there))

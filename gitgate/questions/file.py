@@ -149,10 +149,11 @@ KEY = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 @dataclass(frozen=True)
 class GateField:
-    """A field of a gate: its flag, its keyword, its name in a question file and in the record. `usual`: what is not said.
+    """Field of a gate: its flag, its keyword, its name in a question file and in the record. `usual`: the value if not
+    given.
 
-    `entry` is how it is given: words, a document, one of `choices`, a share, a count, a length of time, people, a moment.
-    `told`: how a letter and a comment tell it, with `{}` for its value; without it they do as they are written.
+    `entry` is its form: words, a document, one of `choices`, a share, a count, a length of time, people, a moment.
+    `told`: its sentence in the text view and in a comment, with `{}` for the value; without it each has its own.
     """
 
     name: str

@@ -109,7 +109,7 @@ READ: Mapping[str, Callable[[str], object]] = {
 
 
 def _as_list(schema: Mapping[str, object], field: Mapping[str, Any], text: str) -> object:
-    """A JSON list, or the parts between commas."""
+    """Return a JSON list, or the parts between commas."""
     if text.strip().startswith("["):
         value = _json(text)
         return value if isinstance(value, list) else NOTHING
@@ -121,7 +121,7 @@ def _as_list(schema: Mapping[str, object], field: Mapping[str, Any], text: str) 
 
 
 def _chosen(choices: list[Any], text: str) -> object:
-    """The one of `choices` that is spelt like `text`: 3 for `3`, but the text where both are there."""
+    """Return the one of `choices` that is spelt like `text`: 3 for `3`, but the text where both are there."""
     if text in [choice for choice in choices if isinstance(choice, str)]:
         return text
     for choice in choices:
@@ -198,7 +198,7 @@ def _library() -> Any:
 
 
 def _compiled(schema: Mapping[str, object], top: Field) -> Any:
-    """The library's validator: with nothing to fetch from, and the engine whose patterns never try again."""
+    """Return the library's validator, with nothing to fetch from, and the engine whose patterns never try again."""
     library = _library()
     try:
         return getattr(library, dialect(schema, top))(
@@ -287,7 +287,7 @@ SIGNS = frozenset(r"\^$.|?*+()[]{}-&~")
 
 @lru_cache(maxsize=256)
 def _weight(pattern: str) -> int:
-    """How large the pattern is once compiled, as a multiple of the least limit; matching costs that for each character."""
+    """Return the size of a compiled pattern as a multiple of the least limit; matching costs that for each character."""
     library = _library()
     if len(pattern) > MOST_PATTERN:
         raise _Unfit(f"at most {MOST_PATTERN} characters, not {len(pattern)}")
@@ -358,7 +358,7 @@ def _escape(letter: str) -> str:
 
 
 class _Unfit(Exception):
-    """A pattern that is not asked, or a value that no document could hold or that is too large; says why."""
+    """Error for a pattern that is not asked, or a value that no document could hold or that is too large."""
 
 
 def _affordable(schema: Mapping[str, object], value: object, sizes: Mapping[int, int]) -> bool:
@@ -418,7 +418,7 @@ def _cost(part: Mapping[str, object], value: object, sizes: Mapping[int, int]) -
 
 
 def _sizes(value: object) -> dict[int, int]:
-    """The size of each part of `value`, by identity; refuses what is no plain value or too large to be checked."""
+    """Return the size of each part of `value`, by identity; refuse what is no plain value or too large to be checked."""
     sizes: dict[int, int] = {}
     counted = 0
 
@@ -500,7 +500,7 @@ Steps = tuple[str, ...]
 
 
 class SchemaPlace(NamedTuple):
-    """A schema within the schema: its steps from the top, and whether it is asked of the same value as its parent."""
+    """Schema within the schema: its steps from the top, and whether it applies to its parent's value."""
 
     steps: Steps
     schema: object
@@ -555,7 +555,7 @@ def measure(schema: object, top: Field) -> None:
 
 
 def dialect(schema: Mapping[str, object], top: Field) -> str:
-    """The name of the library's class for this schema's version."""
+    """Return the name of the library's class for this schema's version."""
     named = schema.get("$schema")
     if named is None:
         return NEWEST
@@ -566,7 +566,7 @@ def dialect(schema: Mapping[str, object], top: Field) -> str:
 
 
 def walk(schema: object) -> Iterator[SchemaPlace]:
-    """Every schema within `schema`, itself first. What stands under unknown keywords is no schema."""
+    """Yield every schema within `schema`, itself first. The content of unknown keywords is no schema."""
     waiting = [SchemaPlace((), schema, same_value=False)]
     while waiting:
         place = waiting.pop()
@@ -597,7 +597,7 @@ def check_keywords(place: SchemaPlace, top: Field) -> None:
 
 
 def references(places: Mapping[Steps, SchemaPlace], top: Field) -> dict[Steps, list[Steps]]:
-    """From each schema to those that are asked of the same value: its inner ones and what its $ref names."""
+    """Return by schema those that apply to the same value: its inner ones and the one that its $ref names."""
     edges: dict[Steps, list[Steps]] = {steps: [] for steps in places}
     for place in places.values():
         edges[place.steps] += [inner.steps for inner in within(place) if inner.same_value]
@@ -616,7 +616,7 @@ def references(places: Mapping[Steps, SchemaPlace], top: Field) -> dict[Steps, l
 
 
 def pointed(reference: str) -> tuple[str, ...]:
-    """The steps of `#/$defs/name`."""
+    """Return the steps of `#/$defs/name`."""
     parts = unquote(reference.removeprefix("#")).split("/")
     if parts[0]:
         return (parts[0], "")  # the name of an anchor: no place has an empty last step after a keyword

@@ -182,7 +182,7 @@ def closing_words(gate: Gate) -> str:
 
 
 def late_branches(gate: Gate) -> tuple[str, ...]:
-    """The branches of earlier attempts that a remark names. Only such names are taken from it: anybody may write one."""
+    """Return the branches of earlier attempts that a remark names; nothing else is taken, as anybody may write one."""
     names = {
         f"gate/{gate.id}-{LATE}-{entry.commit[:8]}"
         for entry in gate.history
@@ -219,7 +219,7 @@ def name_lines(names: Iterable[str]) -> str:
 
 
 def fenced(label: str, text: str, most: int = TEXT_MOST) -> str:
-    """`text` between two lines that no line of it can imitate."""
+    """Return `text` between two lines that no line of it can imitate."""
     text = neutral(text)
     if len(text) > most:
         text = f"{text[:most]}\n({len(text) - most} more characters)"
@@ -228,7 +228,7 @@ def fenced(label: str, text: str, most: int = TEXT_MOST) -> str:
 
 
 def _mark(text: str) -> str:
-    """Short, the same for the same text, and not in it."""
+    """Return a short mark that depends on the text alone, and is not in it."""
     mark = sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     while mark in text:
         mark = sha256(mark.encode()).hexdigest()[:12]
@@ -321,7 +321,7 @@ def ending_prompt(questions: Sequence[Question]) -> str:
 
 
 def question_whole(question: Question) -> str:
-    """The question with its options and what each means."""
+    """Return the question with its options and what each means."""
     options = "".join(
         f"\n- {option.label}{f': {option.description}' if option.description else ''}"
         for option in question.options

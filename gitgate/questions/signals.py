@@ -65,7 +65,7 @@ def find_need(text: str) -> Need | None:
 
 
 def last_object(text: str) -> tuple[Mapping[str, object] | None, int]:
-    """The JSON object that a text ends with, also when it is fenced, and where it begins."""
+    """Return the JSON object that a text ends with, also when it is fenced, and where it begins."""
     text = text.rstrip()
     if text.endswith(("```", "~~~")):
         text = text[:-3].rstrip()
@@ -143,7 +143,9 @@ def clipped_field(value: object) -> str:
 
 
 def draft_of(need: Need) -> Draft:
-    """The question as it is asked, on the terms that stand beside it. A field that does not fit loses no question: it is named."""
+    """Return the draft of the question on the terms given with it. A field that does not fit is named, and loses no
+    question.
+    """
     plain = plain_draft(need)
     terms, unused = read_terms(need)
     context = "\n\n".join(part for part in (plain.context, unused_words(unused)) if part)
@@ -176,7 +178,9 @@ TERMS = frozenset((*OF_GATE, *OF_QUESTION, "questions")) - SAID - {"key", "gate_
 
 
 def read_terms(need: Need) -> tuple[Draft | None, list[str]]:
-    """The question as a question file would say it, without the fields that do not fit; and what is wrong with those."""
+    """Return the draft as a question file would give it, without the fields that do not fit; and what is wrong with
+    those.
+    """
     kept = {name: value for name, value in need.given.items() if name in TERMS and value is not None}
     unused = [unknown(name) for name in need.given if name not in TERMS and name not in SAID]
     unused += [*misread(need.given)]
@@ -228,7 +232,7 @@ def unused_words(unused: list[str]) -> str:
 
 
 def plain_draft(need: Need) -> Draft:
-    """The question from its words alone. The summary is its title; the rest is its context."""
+    """Return the draft of the question from its words alone. The summary is its title; the rest is its context."""
     asked = TYPES.get(need.type)
     kind = "" if asked is None or asked.has_options or asked.has_schema else asked.name
     choosing = bool(need.options) and not kind
@@ -259,8 +263,8 @@ MACHINERY = re.compile(
 
 @dataclass(frozen=True)
 class Utterance:
-    """One message of a conversation, by the assistant or by the person, and when it was said, where that is known. What
-    tools said is none.
+    """Message of a conversation, by the assistant or by the person, and when it was said, where that is known. Output
+    of tools is none.
     """
 
     role: str
@@ -279,7 +283,7 @@ def records(transcript: bytes) -> Iterator[Mapping[str, object]]:
 
 
 def known(transcript: bytes) -> frozenset[str]:
-    """The ids of what is in it, so that what is said later can be told from it."""
+    """Return the ids of a transcript's records, so that later ones can be told from these."""
     return frozenset(str(found["uuid"]) for found in records(transcript) if "uuid" in found)
 
 
@@ -308,7 +312,7 @@ def moment(found: Mapping[str, object]) -> float:
 
 
 def message_text(content: object) -> str:
-    """The text of a message; results of tools are nobody's words."""
+    """Return the text of a message; results of tools are nobody's words."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []
@@ -317,7 +321,7 @@ def message_text(content: object) -> str:
 
 
 def transcript_text(said: Collection[Utterance]) -> str:
-    """The conversation as a text that people read."""
+    """Return the conversation as a text that people read."""
     return "\n\n".join(f"{each.role}: {each.text}" for each in said)
 
 
@@ -380,7 +384,7 @@ def ended(spoken: Sequence[Utterance], question: Question) -> Understood | None:
 
 
 def last_body(text: str) -> str | None:
-    """The last fenced block, as Markdown has them: closed, JSON, and with nothing after it."""
+    """Return the last fenced block, as Markdown has them: closed, JSON, and with nothing after it."""
     mark, info, body = "", "", list[str]()
     last: str | None = None
     for line in text.rstrip().splitlines():
@@ -399,7 +403,7 @@ def last_body(text: str) -> str | None:
 
 
 def parse_block(body: str) -> Mapping[str, object]:
-    """The object in a block; a key that is there twice could be read as either."""
+    """Return the object in a block; refuse a key that is there twice, which could be read as either."""
     if len(body) > MOST_JSON:
         raise ValueError("too long")
     value = json.loads(body, object_pairs_hook=once, parse_constant=refuse)

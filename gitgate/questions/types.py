@@ -96,7 +96,7 @@ class ApprovalType(QuestionType):
     def proposed(
         self, question: Question, data: Mapping[str, object], said: Mapping[str, str]
     ) -> Value | None:
-        """A yes or a no, if all that was said agrees; with any other status the person is asked."""
+        """Return a yes or a no, if all parts of the signal agree; with any other status the person is asked."""
         strange = [name for name in data if name not in (*VALUES, *NOTES, *WORDS, "status", "approved")]
         if strange:
             raise BadAnswer(
@@ -189,7 +189,7 @@ class ChoiceType(QuestionType):
         return super().is_possible(question, value) and is_option(question, str(value))
 
     def yes_no(self, question: Question, *, approve: bool) -> Value:
-        """An option that is called so."""
+        """Return the one option whose label says yes, or no; raise BadAnswer where there is none."""
         words = APPROVING if approve else REJECTING
         found = [label for label in question.labels if label.casefold() in words]
         return found[0] if len(found) == 1 else super().yes_no(question, approve=approve)
@@ -226,7 +226,7 @@ class ChoiceType(QuestionType):
         return f"your choice [1-{len(question.options) + question.other}, or its name]: "
 
     def understood(self, question: Question, word: str, own_words: Callable[[], str]) -> tuple[object, str]:
-        """A number, a label or its beginning; where own words are allowed, they are the last number."""
+        """Return a number, a label or its beginning; where own words are allowed, they are the last number."""
         last = str(len(question.options) + 1) if question.other else ""
         if last and word.strip().lstrip("#") == last and match_option(question, word) is None:
             return f"other:{own_words()}", ""
@@ -253,7 +253,7 @@ class ChoiceType(QuestionType):
         return [asked, own] if question.other else [asked]
 
     def filled(self, question: Question, said: Filled) -> object:
-        """By its place, so that no label is taken for another; own words as `read_free` tells them from a label."""
+        """Return the option by its place, so that no label is taken for another; own words are marked with `other:`."""
         own = words_in(said, "own").strip() if question.other else ""
         chosen = [place for place in said.get("", ()) if place]
         strange = [place for place in chosen if not questions.is_place(question, place)]
@@ -430,7 +430,7 @@ class FormType(QuestionType):
             ) from None
 
     def is_possible(self, question: Question, value: Value) -> bool:
-        """Forms are held against their schema before they are written, and by `verify`: it costs more than all of this."""
+        """Return whether this is an object. The schema is checked before writing, and by `verify`: it is slow."""
         return isinstance(value, Mapping)
 
     def from_pairs(self, question: Question, pairs: Sequence[tuple[str, str]]) -> Value:
@@ -443,7 +443,7 @@ class FormType(QuestionType):
     def proposed(
         self, question: Question, data: Mapping[str, object], said: Mapping[str, str]
     ) -> Value | None:
-        """The object within `decision`, else the whole where it fits; a status alone has none."""
+        """Return the object within `decision`, else the whole where it fits; a status alone has none."""
         value = given_value(data)
         if isinstance(value, Mapping):
             try:
@@ -463,7 +463,7 @@ class FormType(QuestionType):
         return True
 
     def ways(self, question: Question, start: str) -> list[str]:
-        """An option for each field that has to be there; without any, how one is given."""
+        """Return a command with an option for each required field; without any, with the form as JSON."""
         from shlex import quote
 
         named = [name for name in required(question) if isinstance(name, str)]
@@ -503,7 +503,7 @@ class FormType(QuestionType):
         return Given(pairs=tuple((key, value) for key, value in parts.items() if value))
 
     def controls(self, question: Question) -> list[Control]:
-        """One for each field, by its place; a schema that names none is answered as JSON."""
+        """Return one control for each field, by its place; a schema that names none is answered as JSON."""
         fields = (question.schema or {}).get("properties")
         if not isinstance(fields, Mapping) or not fields:
             return [Control("lines", hint="a form, as JSON")]
@@ -524,7 +524,7 @@ class FormType(QuestionType):
         return coerce(question.schema or {}, {name: words for name, words in pairs.items() if words})
 
     def replied(self, question: Question, text: str) -> Given:
-        """`field: value` lines; a line without a colon goes on with the one before."""
+        """Return the fields of JSON or of `field: value` lines; a line without a colon continues the one before."""
         if text.lstrip().startswith("{"):
             return super().replied(question, text)
         found: list[tuple[str, str]] = []
@@ -546,7 +546,7 @@ class FormType(QuestionType):
 
 
 class SessionType(QuestionType):
-    """Decided in a conversation with an agent. Its answer is of the type that the outcome says: `Question.kind`."""
+    """Type of a question decided in a conversation. Its answer is of the type of the outcome: `Question.kind`."""
 
     name, aliases = "session", ("interactive_session",)
 
@@ -565,17 +565,17 @@ TYPES: dict[str, QuestionType] = {
 
 
 def type_of(question: Question) -> QuestionType:
-    """The type that its answer has."""
+    """Return the type that the question's answer has."""
     return TYPES[question.kind]
 
 
 def aliases() -> dict[str, str]:
-    """Our words, by those that other systems use for them."""
+    """Return our words for types, by those that other systems use."""
     return {alias: one.name for one in TYPES.values() for alias in one.aliases}
 
 
 def type_name(given: str) -> str | None:
-    """Our word for a question type, or None when it is not one."""
+    """Return our word for a question type, or None when it is not one."""
     name = given.strip().lower()
     return name if name in TYPES else aliases().get(name)
 
@@ -589,7 +589,7 @@ def read_value(question: Question, given: object) -> Value:
 
 
 def read_other(question: Question, given: str) -> Value:
-    """Free text in place of an option."""
+    """Return the value for free text in place of an option."""
     one = TYPES[question.type]
     if not one.has_options:
         raise BadAnswer(
@@ -619,7 +619,7 @@ def typed(question: Question) -> str:
 
 
 def required(question: Question) -> list[object]:
-    """The fields of a form that have to be there."""
+    """Return the fields of a form that are required."""
     needed = (question.schema or {}).get("required")
     return needed if isinstance(needed, list) else []
 
@@ -648,7 +648,7 @@ def plain_word(value: object) -> str:
 
 
 def json_or_text(question: Question, text: str) -> object:
-    """A form and a list are given as JSON."""
+    """Return the value of a text: of JSON where it begins with a bracket or a brace, else the text."""
     import json
 
     if not text.lstrip().startswith(("{", "[")):

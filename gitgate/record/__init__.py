@@ -214,7 +214,7 @@ def read_summaries(tips: bytes, mark: bytes, folder: str) -> Iterator[Summary]:
 
 
 def usual(mark: str, folder: str) -> re.Pattern[str]:
-    """A tip as we write it, in ASCII: whatever it matches, `parse_trailers` reads alike."""
+    """Return the pattern of a tip as we write it, in ASCII; `parse_trailers` reads whatever it matches alike."""
     value = "[ -~]{1,200}"
 
     def line(name: str) -> str:

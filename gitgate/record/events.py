@@ -565,12 +565,14 @@ class Reconciled:
 
 
 def reconcile(local: Sequence[Entry], remote: Sequence[Entry], had: str | None = None) -> Reconciled:
-    """Both are first-parent chains, oldest first. Claims and outcomes are never recorded again: a claim names its
-    answer's commit, and two runners must not both believe that they hold it. What a person decided on one side may
-    have no place on the other any more; whoever records it again finds that out, and says so.
+    """Compare two first-parent chains, both oldest first, and decide what to do with the local one.
 
-    `had` is the tip that the shared record had before, where that is known: one that does not go on from it was
-    rewritten, or something was slipped in before what was there. That is no divergence, and nothing is taken over.
+    Claims and outcomes are never recorded again: a claim names its answer's commit, and two runners must not both
+    believe that they hold it. What a person decided on one side may have no place on the other any more; whoever
+    records it again finds that out, and says so.
+
+    `had` is the tip that the shared record had before, where that is known. A shared record that does not continue
+    from it was rewritten, or an event was inserted before it. That is no divergence, and nothing is taken over.
     """
     ours = [entry.commit for entry in local]
     theirs = [entry.commit for entry in remote]

@@ -29,7 +29,9 @@ LONG = 4096
 
 
 def raw_digest(name: str, data: bytes) -> bytes:
-    """By `sha1`, where nothing is secured by it, or `sha256`: whichever code is faster for so much."""
+    """Return the digest by `sha1`, where nothing is secured by it, or `sha256`, by the code that is faster for that
+    size.
+    """
     if len(data) > LONG:
         import hashlib
 

@@ -26,9 +26,9 @@ class Span(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A kind of secret. The pattern runs only where one of `hints` (lower case) occurs: most texts hold none of them.
+    """Kind of a secret. The pattern runs only where one of `hints` (lower case) occurs: most texts hold none of them.
 
-    `doubt` is what a match may be instead: nothing, a placeholder, or (a value that stands beside a name) code.
+    `doubt` is what a match may be instead: nothing, a placeholder, or (for a value that follows a name) code.
     """
 
     kind: str

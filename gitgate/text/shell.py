@@ -284,7 +284,7 @@ def reads_only(words: Words) -> bool:
 
 
 def refused_text(line: Line) -> str:
-    """Records that are named, but not as a word of a command: given on standard input, or hidden in a script."""
+    """Return why a line is refused that names records outside a command's words: on standard input, or in a script."""
     if re.search(RECORDS, line.text) and re.search(r"update-ref|\bpush\b|symbolic-ref", line.text):
         return GATES_ALONE
     if not line.unclear:
@@ -312,10 +312,11 @@ TEXTS = frozenset(("--context", "--session-context", "--system-prompt"))
 
 
 def plain_asking(text: str) -> Words:
-    """The verb and arguments of a line that is one plain call of `git gate` to ask or to hear the answer; else empty.
+    """Return the verb and arguments of a line that is one plain call of `git gate` to ask or to hear the answer; else
+    empty.
 
-    Nothing stands before it (a variable, another setting of git) and nothing beside it. That both of its outputs are to go
-    to one place, as agents often say, changes nothing.
+    Nothing precedes it (a variable, another setting of git) and nothing follows. Redirecting both of its outputs to
+    one place, as agents often do, changes nothing.
     """
     words = plain_words(re.sub(ONE_OUTPUT, "", text))
     rest = words[1:] if words[:1] == ("git-gate",) else words[2:] if words[:2] == ("git", "gate") else ()

@@ -60,7 +60,7 @@ def find_doubts(text: str) -> tuple[Doubt, ...]:
 
 
 def is_written(pattern: str, doubt: Doubt) -> bool:
-    """Whether a pattern fits a command as it is written, up to its blanks. A star behind a blank fits no words as well."""
+    """Return whether a pattern fits a command as it is written, up to its blanks. ` *` at the end also fits no words."""
     spelt = " ".join(doubt.spelt.replace("\\\n", "").split())
     wholes = (pattern, pattern[:-2]) if pattern.endswith(" *") else (pattern,)
     return bool(spelt) and any(of_text(whole).fullmatch(spelt) for whole in wholes)

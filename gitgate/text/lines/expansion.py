@@ -22,12 +22,12 @@ MARKS = re.compile("[\ufdd0-\ufdef]")
 
 
 def unmarked(word: str) -> str:
-    """A word in which nothing is made of braces, and nothing is cut."""
+    """Return a word in which nothing is expanded by braces, and nothing is cut."""
     return whole(unmarked_braces(word)).replace(BREAK, " ")
 
 
 def whole(word: str) -> str:
-    """A word with its sets of letters as a gap."""
+    """Return a word with its sets of letters replaced by a gap."""
     first = word.find(BRACKET)
     if first < 0:
         return word
@@ -38,7 +38,7 @@ def whole(word: str) -> str:
 
 
 def expand(word: str) -> list[str]:
-    """The words that a shell makes of one: by its braces, and where a value is cut at its blanks."""
+    """Return the words that a shell makes of one: by its braces, and where a value is cut at its blanks."""
     made = map(unmarked_braces, braced(word) if OPEN in word and CLOSE in word else (word,))
     return [whole(part) for each in made for part in each.split(BREAK) if part or BREAK not in each]
 
@@ -50,7 +50,7 @@ def unmarked_braces(word: str) -> str:
 
 
 def braced(word: str) -> Iterator[str]:
-    """The words of a brace expansion, or one with a gap where they are too many."""
+    """Return the words of a brace expansion, or one with a gap where they are too many."""
     tree, rest = alternatives(word, 0, 0)
     if rest < len(word) or len(tree) > MOST_BRACES:
         yield SPLIT
@@ -59,7 +59,7 @@ def braced(word: str) -> Iterator[str]:
 
 
 def alternatives(word: str, place: int, depth: int) -> tuple[list[str], int]:
-    """The texts that a word may be from this place on; at a depth, up to the comma or brace that ends it."""
+    """Return the texts that a word may be from this place on; at a depth, up to the comma or brace that ends it."""
     made = [""]
     while place < len(word):
         letter = word[place]
@@ -82,7 +82,7 @@ def alternatives(word: str, place: int, depth: int) -> tuple[list[str], int]:
 
 
 def choices_of(word: str, place: int, depth: int) -> tuple[list[str], int]:
-    """The alternatives between two braces, and the place behind them; the brace itself where it is none."""
+    """Return the alternatives between two braces, and the place behind them; the brace itself where it is none."""
     start, found, several = place, [], False
     place += 1
     while True:

@@ -26,9 +26,10 @@ STARTERS = frozenset(
 
 @dataclass
 class Simple:
-    """One simple command: its words; what is assigned before them; the files that it writes, reads, and the texts that it is fed.
+    """Simple command: its words; the assignments before them; the files that it writes and reads, and the texts on its
+    input.
 
-    `spelt` as it stands in the text, where it was read there.
+    `spelt` is the command as it is in the text, where it was read there.
     """
 
     words: list[str] = field(default_factory=list)
@@ -45,7 +46,7 @@ class Simple:
 
 @dataclass
 class Document:
-    """A here-document whose text follows after the line."""
+    """Here-document whose text follows after the line."""
 
     command: Simple
     end: str
@@ -54,7 +55,7 @@ class Document:
 
 
 def read(text: str, work: Budget, depth: int = 0) -> list[Simple]:
-    """Every simple command of a line, those in substitutions as well, in the order in which they are read."""
+    """Return every simple command of a line, those in substitutions as well, in the order in which they are read."""
     reader = Reader(text, work, depth)
     reader.read_list("")
     reader.read_documents()
@@ -62,7 +63,7 @@ def read(text: str, work: Budget, depth: int = 0) -> list[Simple]:
 
 
 class Reader(WordReader):
-    """One text, read from its beginning to its end; substitutions in place, backquotes by a reader of their own."""
+    """Reader of one text, from its beginning to its end; substitutions in place, backquotes by a reader of their own."""
 
     def __init__(self, text: str, work: Budget, depth: int = 0) -> None:
         super().__init__(text, work, depth)

@@ -113,7 +113,9 @@ class LineCommand:
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why nobody can say what a command runs. `spelt`: the command as it is written, where the environment alone chooses what that is."""
+    """Doubt about what a command runs. `spelt`: the command as written, where only the environment chooses what it
+    runs.
+    """
 
     why: str
     spelt: str = ""
@@ -121,7 +123,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Line:
-    """Programs that a line may run. `unclear`: why it is unknown what else it runs. `open`: some words of a program
+    """Programs that a line may run. `doubts`: why it is unknown what else it runs. `open`: some words of a program
     that runs other programs are not known.
     """
 
@@ -190,9 +192,9 @@ class Search:
         self.depth -= 1
 
     def doubt(self, why: str, *words: str) -> None:
-        """Note that nobody can say what a command runs. `words`: those that say it, where it says it in words of its own.
+        """Note that it is unknown what a command runs. `words`: those that show it, where its own words do.
 
-        What stands in a text that another program runs, or is made by the line itself, is not as it is written.
+        A command in a text that another program runs, or that the line itself makes, is not as it is written.
         """
         made = not words or any(MADE in word or MADE_SPLIT in word for word in words)
         self.doubts.append(Doubt(why, "" if made or self.depth > 1 else self.spelt))
@@ -205,7 +207,7 @@ class Search:
         return tuple(Doubt(one.why) for one in self.doubts) if hidden else tuple(self.doubts)
 
     def hides_name(self, run: LineCommand) -> bool:
-        """Whether a command may set a variable whose name does not stand in the line."""
+        """Return whether a command may set a variable whose name is not in the line."""
         if run.words[:1] == ("printf",):
             words = (
                 run.words[1:3] if run.words[1:2] and re.match("-v|-?[\ufdd0-\ufdd3]", run.words[1]) else ()
@@ -326,7 +328,7 @@ class Search:
         return []
 
     def script(self, words: Words) -> Starts:
-        """A script is not read; it is a program like any other."""
+        """Add a script as a program like any other; it is not read."""
         if MADE in words[0] or MADE_SPLIT in words[0]:
             self.doubt("a script that is made when it runs")
             return []
@@ -334,7 +336,7 @@ class Search:
         return []
 
     def fed(self, command: Simple) -> None:
-        """A shell that reads its lines: they stand here, or come from elsewhere."""
+        """Add the lines that a shell reads, where the text has them; else note a doubt, as they come from elsewhere."""
         for text in command.fed:
             self.add_text(text)
         if command.fed:
@@ -372,7 +374,7 @@ class Search:
         return []
 
     def hash(self, words: Words, _command: Simple) -> Starts:
-        """`hash -p FILE NAME` has a name mean a file."""
+        """Find the command of `hash -p FILE NAME`, which makes a name mean a file."""
         return [
             ((words[place + 1], SPLIT), True) for place in range(1, len(words) - 1) if words[place] == "-p"
         ]
@@ -386,7 +388,7 @@ class Search:
         return [(words[place:], True)]
 
     def env(self, words: Words, _command: Simple) -> Starts:
-        """`env` runs its words; one of its options is a line that it cuts into words."""
+        """Find what `env` runs: its words; one of its options is a line that it cuts into words."""
         found = self.starts(words, WRAPPERS["env"])
         first = min((place for place, _ in found), default=len(words))
         for place in range(1, first):
@@ -402,7 +404,7 @@ class Search:
         return ((words[place:], certain) for place, certain in found)
 
     def find(self, words: Words, _command: Simple) -> Starts:
-        """`find` runs the words behind `-exec` and its like, up to `;` or `+`."""
+        """Find what `find` runs: the words behind `-exec` and its like, up to `;` or `+`."""
         found: list[tuple[Words, bool]] = []
         self.open = self.open or any(MADE_SPLIT in word for word in words)
         start = 0
@@ -421,7 +423,7 @@ class Search:
         return []
 
     def xargs(self, words: Words, _command: Simple) -> Starts:
-        """`xargs` runs its words with more behind them, or with something in place of `{}`."""
+        """Find what `xargs` runs: its words with more behind them, or with something in place of `{}`."""
         found = self.starts(words, WRAPPERS["xargs"])
         first = min((place for place, _ in found), default=len(words))
         mark = ""
@@ -438,7 +440,7 @@ class Search:
         return (((*words[place:], MADE_SPLIT), certain) for place, certain in found)
 
     def joined(self, words: Words, _command: Simple) -> Starts:
-        """A program that runs its words, joined, as a shell line: here, or elsewhere."""
+        """Find what a program runs that joins its words to a shell line, here or elsewhere."""
         for place, certain in self.starts(words, WRAPPERS[bare(words[0])]):
             if certain:
                 self.add_text(" ".join(words[place:]), sure=False)
@@ -462,7 +464,7 @@ class Search:
         return self.wrapped(words, WRAPPERS["flock"])
 
     def sudo(self, words: Words, _command: Simple) -> Starts:
-        """`sudo` runs its words; with some options by a shell."""
+        """Find what `sudo` runs: its words; with some options by a shell."""
         if words[1:2] and words[1] in ("-l", "--list", "-v", "-k", "-K"):
             return []
         found = self.starts(words, WRAPPERS["sudo"])

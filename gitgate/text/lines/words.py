@@ -37,12 +37,12 @@ ESCAPE = re.compile(
 
 
 class Unreadable(Exception):
-    """A line that no shell would take, or that is not read here: too long, too deep, or in more than one way."""
+    """Error for a line that no shell would take, or that is not read here: too long, too deep, or ambiguous."""
 
 
 @dataclass
 class Budget:
-    """How much of the whole line may still be read, and which names it mentions without a dollar sign."""
+    """Limit on how much of the line may still be read, and the names that the line mentions without a dollar sign."""
 
     text: str
     left: int
@@ -55,7 +55,7 @@ class Budget:
 
 
 def budget_for(text: str) -> Budget:
-    """The bounds within which a line is read."""
+    """Return the limits within which a line is read."""
     if len(text) > MOST_TEXT:
         raise Unreadable("too long")
     if MARKS.search(text):
@@ -66,12 +66,12 @@ def budget_for(text: str) -> Budget:
 
 
 def crude(text: str) -> str:
-    """A line without its quotes and backslashes."""
+    """Return a line without its quotes and backslashes."""
     return re.sub(r"\\\n|[\"'\\]", "", text)
 
 
 class WordReader(ABC):
-    """One text, read letter by letter. Which commands stand in it is the business of whoever reads on from here."""
+    """Reader of one text, letter by letter. Classes that build on it find the commands in it."""
 
     def __init__(self, text: str, work: Budget, depth: int = 0) -> None:
         if "\0" in text:
@@ -97,7 +97,7 @@ class WordReader(ABC):
 
     @abstractmethod
     def mark(self) -> int:
-        """How many commands were found so far."""
+        """Return how many commands were found so far."""
 
     @abstractmethod
     def forget(self, mark: int) -> None:
@@ -158,7 +158,7 @@ class WordReader(ABC):
     # Words
 
     def read_word(self, *, subscript: bool = False) -> tuple[str, int]:
-        """One word with its marks, and the place from which on quotes take part in it."""
+        """Read one word with its marks; return it with the place from which quotes take part in it."""
         parts: list[str] = []
         size, quoted_from = 0, -1
         while True:
@@ -376,7 +376,7 @@ class WordReader(ABC):
         self.read_special(double=quoted and letter != '"')
 
     def value(self, name: str, *, quoted: bool) -> str:
-        """The value of a parameter where the line says it; else a mark."""
+        """Return the value of a parameter where the line sets it; else a mark."""
         known = self.values.get(name)
         if known is not None and quoted:
             return known
@@ -401,7 +401,7 @@ class WordReader(ABC):
 
 
 def meant(found: re.Match[str]) -> str:
-    """The letter that an escape in `$'…'` means."""
+    """Return the letter that an escape in `$'…'` means."""
     two, four, eight, octal, control, other = found.groups()
     number = two or four or eight
     if number or octal:
