@@ -39,9 +39,9 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class RuleStanding:
-    """The rules as they stand for a repository. `source` of those that count on the protected branch, where there is one;
-    `strange`: fields and tools that nobody knows; `unread`: what of a working tree's rules cannot be read; `unheard`: what a
-    working tree would allow.
+    """State of the rules of a repository. `source` is that of the rules that count on the protected branch, where
+    there is one. `strange`: fields and tools that nobody knows; `unread`: what of a working tree's rules cannot be
+    read; `unheard`: what a working tree would allow.
     """
 
     book: RuleBook = RuleBook()
@@ -53,7 +53,7 @@ class RuleStanding:
 
 @dataclass(frozen=True)
 class CountedFile:
-    """What one file that counts says."""
+    """Content of one file that counts: rules, allowances, and why they cannot be read where `broken`."""
 
     source: RuleSource
     rules: tuple[CallRule, ...] = ()
@@ -65,7 +65,7 @@ class CountedFile:
 
 
 def load_standing(desk: Desk, *others: Desk) -> RuleStanding:
-    """The rules that count for this repository, and those of the working trees of these desks that do not yet."""
+    """Return the rules that count for this repository, and those of these desks' working trees that do not yet."""
     branch, machine = read_branch(desk), read_machine(desk)
     counting = [one for one in (branch, machine) if one is not None]
     rules = tuple(rule for one in counting for rule in one.rules)
@@ -92,7 +92,7 @@ def load_standing(desk: Desk, *others: Desk) -> RuleStanding:
 
 
 def has_rules(desk: Desk) -> bool:
-    """Whether any call may have to wait here."""
+    """Return whether any call may have to wait here."""
     book = load_standing(desk).book
     return bool(book.rules or book.pending or book.broken)
 
@@ -101,7 +101,7 @@ def has_rules(desk: Desk) -> bool:
 
 
 def read_branch(desk: Desk) -> CountedFile | None:
-    """What the protected branch says; None where there is no such branch, or it has no such file."""
+    """Return the rules of the protected branch; None where there is no such branch, or it has no such file."""
     try:
         found = read_rules_file(desk)
     except GateError as wrong:
@@ -112,7 +112,7 @@ def read_branch(desk: Desk) -> CountedFile | None:
 
 
 def read_machine(desk: Desk) -> CountedFile | None:
-    """What this machine's own file says, where its configuration names one."""
+    """Return the rules of this machine's own file; None where its configuration names none."""
     file = desk.settings.text("policyFile")
     if not file:
         return None
@@ -123,7 +123,7 @@ def read_machine(desk: Desk) -> CountedFile | None:
 
 
 def read_counting(data: bytes, source: RuleSource) -> CountedFile:
-    """The rules of a file that counts; `broken` says why they cannot be told."""
+    """Return the rules of a file that counts; `broken` says why they cannot be read."""
     if is_blank(data):
         return CountedFile(source)
     from ..document.codec import parse_document
@@ -140,7 +140,7 @@ def read_counting(data: bytes, source: RuleSource) -> CountedFile:
 
 
 def unknown_fields(root: Field) -> Iterator[str]:
-    """In words, each field of a file that nobody reads."""
+    """Yield in words each field of a file that nobody reads."""
     for name, field in root.mapping().items():
         if name not in IN_FILE and not is_near(name):
             meant = near(name, IN_FILE)
@@ -151,7 +151,7 @@ def unknown_fields(root: Field) -> Iterator[str]:
 
 
 def tree_files(desks: Sequence[Desk], seen: set[bytes]) -> Iterator[tuple[bytes | GateError, RuleSource]]:
-    """The file as the branch has it that is checked out in each working tree, and as the working tree does, unless it was seen."""
+    """Yield the file of each working tree, as committed on its branch and as it is there, unless it was seen."""
     by_top = {desk.repo.top: desk for desk in desks if desk.repo.top is not None}
     for desk in by_top.values():
         for read in (read_checked_out, read_tree):
@@ -163,7 +163,7 @@ def tree_files(desks: Sequence[Desk], seen: set[bytes]) -> Iterator[tuple[bytes 
 
 
 def read_checked_out(desk: Desk) -> tuple[bytes | GateError, RuleSource]:
-    """The file as it was committed on the branch that an agent is on, which may have it where the working tree lacks it."""
+    """Return the file as committed on the branch that an agent is on; the working tree may lack it."""
     try:
         found = read_protected(desk.refs, desk.records.objects, FILE, [HEAD])
     except GateError as wrong:
@@ -174,7 +174,7 @@ def read_checked_out(desk: Desk) -> tuple[bytes | GateError, RuleSource]:
 
 
 def read_tree(desk: Desk) -> tuple[bytes | GateError, RuleSource]:
-    """The file where an agent works."""
+    """Return the file in the working tree of an agent."""
     source = RuleSource(f"{FILE} of the working tree", counts=False)
     try:
         return read_regular(desk.repo.place / FILE, MOST_FILE), source
@@ -185,7 +185,9 @@ def read_tree(desk: Desk) -> tuple[bytes | GateError, RuleSource]:
 
 
 def read_pending(data: bytes | GateError, source: RuleSource, known: list[Plain]) -> TreeRules:
-    """The rules of a working tree's file beside the `known` ones, which they join, and what of it cannot be read."""
+    """Return the rules of a working tree's file that are not `known`, and what of it cannot be read. The file's
+    entries join the `known` ones.
+    """
     if isinstance(data, GateError):
         return TreeRules(unread=(data.message,))
     if is_blank(data):
@@ -210,7 +212,9 @@ def read_pending(data: bytes | GateError, source: RuleSource, known: list[Plain]
 
 
 def standing_words(standing: RuleStanding) -> list[str]:
-    """Which rules count, from which commit, which do not yet, and what cannot be read; nothing where there is nothing to say."""
+    """Return in words which rules count, from which commit, which do not yet, and what cannot be read; empty if
+    nothing.
+    """
     book, broken = standing.book, []
     if book.broken is not None:
         broken = [
@@ -234,7 +238,7 @@ def counting_words(book: RuleBook) -> list[str]:
 
 
 def pending_words(standing: RuleStanding) -> list[str]:
-    """Say what stands in a working tree, and does not count there."""
+    """Return in words which rules and allowances of a working tree do not count."""
     rules = [
         f"{named(rules)} of {source.words} {'does' if len(rules) == 1 else 'do'} not count yet. {HOLDS}"
         for source, rules in by_source(standing.book.pending).items()

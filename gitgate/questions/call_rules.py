@@ -32,8 +32,8 @@ TOOLS = (
 
 @dataclass(frozen=True)
 class RuleSource:
-    """Where a rule was read: the file in words, and the commit that it is of. `counts`: with all its terms; of a rule
-    in a working tree, which an agent can write, only the call does.
+    """Source of a rule: the file in words, and its commit. `counts` says that the rule counts with all its terms; of a
+    rule in a working tree, which an agent can write, only the call does.
     """
 
     file: str = ""
@@ -47,7 +47,7 @@ class RuleSource:
 
 @dataclass(frozen=True)
 class CallRule:
-    """One rule: a tool's name, and what its call is about where that matters; both may hold `*`."""
+    """Rule on calls: a tool's name, and what its call is about, where that matters; both may hold `*`."""
 
     text: str
     tool: str
@@ -64,7 +64,7 @@ class CallRule:
 
 @dataclass(frozen=True)
 class Allowance:
-    """Commands that are harmless although only the environment says which program they run: as they are written, with `*`."""
+    """Allowance of commands, as written and with `*`: harmless, although only the environment names their program."""
 
     text: str
     pattern: str
@@ -74,7 +74,7 @@ class Allowance:
 
 
 def parse_rules(root: Field, source: RuleSource = RuleSource()) -> tuple[CallRule, ...]:
-    """The rules of a file that counts: all of them, or BadDocument where one could be meant and cannot be read."""
+    """Return all rules of a file that counts; raise BadDocument where an entry may be one and cannot be read."""
     refuse_misnamed(root)
     listed = root.get(SECTION)
     if listed is None:
@@ -113,7 +113,7 @@ ALLOW_HOW = """expected a line of Bash that says its program in full, without `*
 
 
 def refuse_misnamed(root: Field) -> None:
-    """Fail at a field that somebody may have meant for the rules: a near miss of its name, or rules below another field."""
+    """Refuse a field that may be meant for the rules: a near miss of its name, or rules below another field."""
     others = {name: field for name, field in root.mapping().items() if name != SECTION}
     below = [
         (name, field)
@@ -140,9 +140,9 @@ MOST_SLIPS = 3  # as many as lead from `approve` to `approvals`
 
 
 def is_near(name: str) -> bool:
-    """Whether a field may be meant for the rules, by as many slips of a finger.
+    """Return whether a field may be meant for the rules: its name is a few typing errors away from theirs.
 
-    A letter that is none of ours may look like any of them.
+    A letter that is not ASCII may look like any of theirs, so it counts as no error.
     """
     from unicodedata import normalize
 
@@ -151,7 +151,7 @@ def is_near(name: str) -> bool:
 
 
 def slips(word: str, meant: str) -> int:
-    """How many letters have to be added, left out, changed or swapped with the next to make one word of the other."""
+    """Return how many letters to add, leave out, change or swap with the next turn one word into the other."""
     before: list[int] = []
     row = list(range(len(meant) + 1))
     for at, letter in enumerate(word, 1):
@@ -167,7 +167,7 @@ def slips(word: str, meant: str) -> int:
 
 @dataclass(frozen=True)
 class TreeRules:
-    """What a file of a working tree asks for, what it would allow; and in words what of it cannot be read."""
+    """Rules and allowances in a file of a working tree, and in words the parts of it that cannot be read."""
 
     rules: tuple[CallRule, ...] = ()
     allowances: tuple[Allowance, ...] = ()
@@ -175,7 +175,7 @@ class TreeRules:
 
 
 def parse_tree_rules(root: Field, source: RuleSource, known: Sequence[Plain] = ()) -> TreeRules:
-    """The calls that a working tree's file names, beside the entries that are `known`. Of each only the call and why."""
+    """Return the rules and allowances of a working tree's file that are not `known`; of a rule only the call and why."""
     rules: list[CallRule] = []
     allowances: list[Allowance] = []
     unread: list[str] = []
@@ -252,7 +252,7 @@ def with_call(field: Field, source: RuleSource = RuleSource()) -> CallRule:
 
 
 def strange_tools(rules: Iterable[CallRule]) -> list[tuple[str, bool]]:
-    """In words, each rule about a tool that nobody is known to have; and whether a known one was probably meant.
+    """Return in words each rule about a tool that is not known, and whether a known one was probably meant.
 
     It is a rule all the same: another program's tool may have any name.
     """
@@ -267,5 +267,5 @@ def strange_tools(rules: Iterable[CallRule]) -> list[tuple[str, bool]]:
 
 
 def names_tool(rule: CallRule, tool: str) -> bool:
-    """Whether a rule is about a tool of this name; capital letters or small ones make no other tool."""
+    """Return whether a rule is about a tool of this name; capital letters make no difference."""
     return of_text(rule.tool.casefold()).fullmatch(tool.casefold()) is not None

@@ -29,7 +29,7 @@ PATHS = ("file_path", "notebook_path", "path")
 
 @dataclass(frozen=True)
 class CallPlace:
-    """Where a call is made: the repository's folder and the agent's, and how links are followed from there."""
+    """Place where a call is made: the repository's folder, the agent's, and how links are followed from there."""
 
     top: str
     cwd: str
@@ -37,7 +37,7 @@ class CallPlace:
 
 
 class Fate(Enum):
-    """Fate of a call. One that is held makes no gate: at a terminal the person is asked, without one it is denied with the reason."""
+    """Fate of a call. A held call makes no gate: at a terminal the person is asked, else it is denied with the reason."""
 
     RUNS = "runs"
     WAITS = "waits"
@@ -47,7 +47,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True)
 class CallRuling:
-    """What becomes of a call, by which rule, and why in words."""
+    """Ruling on a call: its fate, the rule that decides, and the reason in words."""
 
     fate: Fate
     why: str
@@ -57,8 +57,9 @@ class CallRuling:
 
 @dataclass(frozen=True)
 class RuleBook:
-    """Which calls wait for a person. `rules` count with all their terms; of the `pending` ones, which stand in a working tree,
-    the call alone does. `allowances`: of lines that no rule names. `broken`: why no rule can be read, so that every call is held.
+    """Rules on which calls wait for a person. `rules` count with all their terms; of the `pending` ones, which are in
+    a working tree, only the call does. `allowances` are for lines that no rule names. `broken`: why no rule can be
+    read, so that calls are held.
     """
 
     rules: tuple[CallRule, ...] = ()
@@ -82,12 +83,15 @@ WRITE_PLAINLY = (
 
 
 def hold_all(why: str, source: RuleSource) -> CallRule:
-    """The rule in place of those that cannot be read."""
+    """Return the rule that replaces those that cannot be read; it holds every call."""
     return CallRule(EVERY_CALL, "*", why=why, source=source)
 
 
 def judge_call(book: RuleBook, tool: str, given: Mapping[str, object], place: CallPlace) -> CallRuling:
-    """Whether a call waits for a person: by a rule that counts, else because none can be read, else by one that does not count yet."""
+    """Return the ruling on a call: it waits by a rule that counts, or else by one that does not count yet. A call that
+    no counting rule names is held where rules cannot be read, unless it only reads. A call that no rule names at
+    all runs, unless it is unknown what it runs and no allowance fits.
+    """
     rule = find_rule(book.rules, tool, given, place)
     if rule is None and book.broken is not None and not only_reads(tool, given):
         return CallRuling(Fate.HELD, HELD.format(book.broken.why), book.broken)
@@ -98,7 +102,7 @@ def judge_call(book: RuleBook, tool: str, given: Mapping[str, object], place: Ca
 
 
 def judge_doubts(allowances: Sequence[Allowance], doubts: Sequence[Doubt]) -> CallRuling:
-    """Judge a call that no rule names: it runs where each command of which nobody can say what it runs is allowed."""
+    """Return the ruling on a call that no rule names: it runs where each command in doubt is allowed."""
     used: list[Allowance] = []
     for doubt in doubts:
         found = next((one for one in allowances if lines.is_written(one.pattern, doubt)), None)
@@ -118,7 +122,7 @@ def allowance_words(one: Allowance) -> str:
 
 
 def rule_words(rule: CallRule) -> str:
-    """Why a rule has a call wait, in a sentence."""
+    """Return why a rule makes a call wait, in a sentence."""
     why = f": {rule.why}" if rule.why else ""
     if not rule.source.counts:
         return f"The rule `{rule.text}` of {rule.source.words} does not count yet, and holds the call all the same{why}."
@@ -127,14 +131,14 @@ def rule_words(rule: CallRule) -> str:
 
 
 def only_reads(tool: str, given: Mapping[str, object]) -> bool:
-    """Whether a call reads, asks a person or hears the answer, and does nothing else."""
+    """Return whether a call does nothing but read, ask a person or hear the answer."""
     if is_one_of(tool, READING) or OUR_SERVER.fullmatch(tool):
         return True
     return tool == "Bash" and bool(shell.plain_asking(str(given.get("command", ""))))
 
 
 def call_in_words(tool: str | None, words: Sequence[str], path: str | None) -> tuple[str, dict[str, object]]:
-    """A tool and its arguments as a person types them: a line for a shell, a file, or a text for another tool."""
+    """Return a tool and its arguments from a command line: a line for a shell, a file, or a text for another tool."""
     name = tool or ("Write" if path is not None and not words else SHELLS[0])
     said = words[0] if len(words) == 1 else shlex.join(words)
     given: dict[str, object] = {} if path is None else {FILES.get(name, "file_path"): path}
@@ -144,7 +148,7 @@ def call_in_words(tool: str | None, words: Sequence[str], path: str | None) -> t
 def find_rule(
     rules: Sequence[CallRule], tool: str, given: Mapping[str, object], place: CallPlace
 ) -> CallRule | None:
-    """The first rule that this call falls under."""
+    """Return the first rule that names this call; None if there is none."""
     return next((rule for rule in rules if applies(rule, tool, given, place)), None)
 
 
@@ -166,14 +170,14 @@ def is_one_of(tool: str, known: Iterable[str]) -> bool:
 
 
 def runs(pattern: str, tool: str, command: object) -> bool:
-    """Whether one of the commands of a line is named by a rule, or could be."""
+    """Return whether a rule's pattern names one of the commands of a line, or could."""
     if not isinstance(command, str):
         return True  # what cannot be read is not let through
     return (lines.names if is_one_of(tool, BASH) else lines.names_elsewhere)(pattern, command)
 
 
 def find_doubts(rules: Iterable[CallRule], tool: str, given: Mapping[str, object]) -> tuple[Doubt, ...]:
-    """Return why nobody knows what a line runs, where a rule is about lines; nothing where it is known, or nothing asks for it."""
+    """Return why it is unknown what a line runs, where a rule is about lines; empty where it is known, or no rule is."""
     command = given.get("command")
     if not is_one_of(tool, BASH) or not isinstance(command, str):
         return ()
@@ -182,7 +186,7 @@ def find_doubts(rules: Iterable[CallRule], tool: str, given: Mapping[str, object
 
 
 def lies_in(pattern: str, path: str, place: CallPlace) -> bool:
-    """Whether a file is one that the pattern names, from the top of the repository; also by where links lead."""
+    """Return whether the pattern names a file, from the top of the repository, by its own path or where links lead."""
     whole = posixpath.normpath(posixpath.join(place.cwd, path.replace("\\", "/")))
     known = {whole, (place.real or {}).get(path, whole)}
     tops = {place.top, (place.real or {}).get(place.top, place.top)}
@@ -193,7 +197,7 @@ def lies_in(pattern: str, path: str, place: CallPlace) -> bool:
 
 
 def texts_in(given: object, depth: int = 0) -> Iterator[str]:
-    """Every text in a call's arguments."""
+    """Yield every text in a call's arguments."""
     if isinstance(given, str):
         yield given
     elif isinstance(given, Mapping) and depth < 8:
@@ -213,7 +217,7 @@ NOT_IN_A_KEY = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a tool, by the id that its program gave it."""
+    """Call of a tool, by the id that its program gave it."""
 
     tool: str
     id: str
@@ -221,13 +225,13 @@ class Call:
 
 
 def digest_of_call(tool: str, given: object) -> str:
-    """The same for the same tool with the same arguments, in whatever order they stand."""
+    """Return the digest of a call, which is equal for one tool with equal arguments, in whatever order they are."""
     text = json.dumps([tool, given], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def config_of(call: Call, rule: CallRule | None = None, placed: Placed | None = None) -> dict[str, object]:
-    """What a gate keeps of its call."""
+    """Return the `config` in which a gate keeps its call."""
     said: dict[str, object] = {"tool": call.tool[:200], "id": call.id[:200], "digest": call.digest}
     said |= {"rule": rule.text} if rule else {}
     said |= {"placed": placed.plain()} if placed else {}
@@ -235,7 +239,7 @@ def config_of(call: Call, rule: CallRule | None = None, placed: Placed | None = 
 
 
 def call_of(gate: Gate) -> Call | None:
-    """The call that a gate stands for; None when it was asked in another way."""
+    """Return the call that a gate is for; None when it was asked in another way."""
     said = gate.opened.config.get("deferred")
     if not isinstance(said, Mapping):
         return None
@@ -255,8 +259,9 @@ FILES = {
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a call was to be made: the folder of its repository; the agent's and that of each file that it names, below it
-    (a file elsewhere is left out); whether it names that folder in a text; and its digest with the files as they stand here.
+    """Recorded place of a call: the root of its repository, and below it the agent's folder and each file that it
+    names. A file elsewhere is left out. `named`: a text of the call names the root. `digest` is that of the call
+    with the files as they are here.
     """
 
     root: str
@@ -270,7 +275,7 @@ class Placed:
 
 
 def placed_of(gate: Gate) -> Placed | None:
-    """Where the call of a gate was to be made; None where it does not say so, or not in so many words."""
+    """Return the recorded place of a gate's call; None where there is none, or it is malformed."""
     deferred = gate.opened.config.get("deferred")
     said = deferred.get("placed") if isinstance(deferred, Mapping) else None
     if not isinstance(said, Mapping) or not isinstance(files := said.get("files"), Mapping):
@@ -295,7 +300,9 @@ def place_call(
     spelt: Iterable[str],
     home: str,
 ) -> Placed:
-    """Where a call is to be made. `root`, `cwd` and `real` (by file) have links followed; `spelt`: the root's other names."""
+    """Return the place of a call. `root`, `cwd` and `real` (by file) have links followed; `spelt`: the root's other
+    names.
+    """
     name = FILES.get(tool)
     found = real.get(str(given.get(name))) if name else None
     at = below(found, root) if found is not None else None
@@ -307,7 +314,7 @@ def place_call(
 
 
 def below(path: str, root: str) -> str | None:
-    """A path from a folder, or None where it is not in it; `/repo2` is not in `/repo`."""
+    """Return a path relative to a folder; None where it is not in it, as `/repo2` is not in `/repo`."""
     path = posixpath.normpath(path)
     if path == root:
         return "."
@@ -315,15 +322,15 @@ def below(path: str, root: str) -> str | None:
 
 
 def inside(path: str) -> bool:
-    """Whether a path stays below the folder that it starts from, and out of git's own."""
+    """Return whether a relative path stays below its folder, and out of git's own."""
     plain = posixpath.normpath(path)
     return not plain.startswith(("/", "../")) and plain != ".." and plain.split("/")[0].lower() != ".git"
 
 
 def names_folder(text: str, names: Iterable[str], cwd: str = ".", home: str = "") -> bool:
-    """Whether a text names a folder by one of its names, through the home, or climbs out of it with `..`.
+    """Return whether a text names a folder by one of its names, through the home, or climbs out of it with `..`.
 
-    A shell has more ways than that: it is a guard against accidents, and the person has read the call.
+    A shell has more ways than that: this guards against accidents, and the person has read the call.
     """
     if home:
         text = text.replace("${HOME}", home).replace("$HOME", home)
@@ -343,7 +350,7 @@ def names_folder(text: str, names: Iterable[str], cwd: str = ".", home: str = ""
 
 
 def moved(given: Mapping[str, object], placed: Placed, root: str) -> dict[str, object]:
-    """The same call for the files below another folder."""
+    """Return the arguments of a call with its files below another folder."""
     return {
         **given,
         **{name: posixpath.normpath(posixpath.join(root, at)) for name, at in placed.files.items()},
@@ -351,7 +358,7 @@ def moved(given: Mapping[str, object], placed: Placed, root: str) -> dict[str, o
 
 
 def is_same(call: Call, placed: Placed | None, tool: str, given: Mapping[str, object], root: str) -> bool:
-    """Whether this is the call that was approved: as it was made, or for the files below this folder."""
+    """Return whether this call is the approved one: as it was made, or for the same files below this folder."""
     if call.digest == digest_of_call(tool, given):
         return True
     if placed is None or any(given.get(name) != path for name, path in moved({}, placed, root).items()):
@@ -363,7 +370,7 @@ def is_same(call: Call, placed: Placed | None, tool: str, given: Mapping[str, ob
 
 
 def questions_of(given: Mapping[str, object]) -> tuple[Question, ...]:
-    """The questions of an `AskUserQuestion` call; Usage says what was expected."""
+    """Return the questions of an `AskUserQuestion` call; Usage says what was expected."""
     listed = given.get("questions")
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_QUESTIONS:
         raise Usage(f"expected 1 to {MOST_QUESTIONS} questions", hint=SHAPE)
@@ -407,19 +414,19 @@ def options_of(listed: object, number: int) -> tuple[Option, ...]:
 
 
 def unique(label: str, taken: set[str]) -> str:
-    """Two labels that differ by case alone are two options all the same."""
+    """Return the label, with a number where it is taken: two labels that differ by case alone remain two options."""
     names = (label, *(f"{label} ({number})" for number in range(2, MOST_OPTIONS + 2)))
     return next(name for name in names if name.casefold() not in taken)
 
 
 def key_of(header: object, number: int, taken: Sequence[str]) -> str:
-    """A short name to answer by: from the header, where it has letters."""
+    """Return a short name to answer by: from the header, where it has letters, else `q` with the number."""
     key = NOT_IN_A_KEY.sub("-", clipped_text(header, 40).lower()).strip("-")
     return key if key and key not in taken and not re.fullmatch(r"q\d+", key) else f"q{number}"
 
 
 def previews(given: Mapping[str, object]) -> str:
-    """What the options would look like, where the agent drew it: it goes into the context."""
+    """Return the previews of the options that the agent drew, for the question's context."""
     listed = given.get("questions")
     parts = [
         f"{clipped_text(option.get('label'), MOST_LABEL)}:\n\n{indented(clipped_text(option.get('preview'), 4000))}"
@@ -437,7 +444,7 @@ def previews(given: Mapping[str, object]) -> str:
 def updated_input(
     given: Mapping[str, object], questions: Sequence[Question], values: Mapping[str, Value]
 ) -> dict[str, object]:
-    """The call of `AskUserQuestion` again, with its answers in it."""
+    """Return the arguments of the `AskUserQuestion` call with its answers in them."""
     asked = given.get("questions")
     texts = [
         item.get("question") if isinstance(item, Mapping) else None
@@ -451,7 +458,7 @@ def updated_input(
 
 
 def answer_text(value: Value | None) -> str:
-    """Several labels are told apart by commas, so that one which holds a comma stands in quotes."""
+    """Return an answer as text. Labels are separated by commas, so one that holds a comma is quoted."""
     if isinstance(value, list) and any("," in label for label in value):
         return ", ".join(json.dumps(label, ensure_ascii=False) if "," in label else label for label in value)
     return value_words(value)
@@ -471,7 +478,7 @@ def title(tool: str, given: Mapping[str, object]) -> str:
 
 
 def summary(tool: str, given: Mapping[str, object]) -> str:
-    """The call in the words that matter most: the command, the file, the address."""
+    """Return the most important words of a call: the command, the file, the address."""
     for name in ("command", "file_path", "notebook_path", "url", "path"):
         text = clipped_text(given.get(name), MOST_SHOWN)
         if text:
@@ -480,7 +487,9 @@ def summary(tool: str, given: Mapping[str, object]) -> str:
 
 
 def exact(tool: str, given: Mapping[str, object]) -> str:
-    """All of the call, to be read; texts of several lines as they are, instead of as one line full of escapes."""
+    """Return the whole call for a reader; texts of several lines are shown as they are, not as one line full of
+    escapes.
+    """
     lines = []
     for name, value in given.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
