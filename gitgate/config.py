@@ -402,7 +402,7 @@ class Settings:
 
     @property
     def in_ci(self) -> bool:
-        """Return whether any CI runs us: its machine is gone soon. `setup.in_job` is for a job of Actions, with a token."""
+        """Return whether any CI runs us: its machine is gone soon. `setup.in_job` means a job with a token."""
         return self.env.get("CI", "").lower() in TRUE
 
     def identity(self, role: str = "AUTHOR") -> str:
@@ -429,7 +429,7 @@ def clean_name(text: str) -> str:
 
 
 def checked(setting: Setting, value: str, *, variable: str = "") -> str:
-    """Return `value`, or raise an error that says what was expected. `variable`: the environment variable it is from."""
+    """Return `value`, or raise an error that says what was expected. `variable`: the variable that set it."""
     expected = misfit(setting, value)
     if not expected:
         return value

@@ -63,7 +63,7 @@ Class = TypeVar("Class", bound=type)
 
 
 class ValueField(NamedTuple):
-    """Field of a class. An ellipsis means that it has no default, as no field of ours has an ellipsis for its default."""
+    """Field of a class. An ellipsis means that it has no default, as no field here has one for its default."""
 
     annotation: object = None
     default: Any = ...

@@ -103,8 +103,8 @@ class _Reader:
         self.depth = limits.depth
 
     def may_exceed(self, nodes: int) -> bool:
-        """Return whether there may be more values and keys than `nodes`. Lines of a text that look like keys are counted
-        too; the library then counts without them.
+        """Return whether there may be more than `nodes` values and keys. Lines of a text that look like keys count too;
+        the library then counts without them.
         """
         if MOST_NODES * len(self.parts) <= nodes:
             return False

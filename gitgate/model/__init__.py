@@ -165,7 +165,7 @@ TRAITS = {
 
 
 def traits(event: str) -> EventTraits:
-    """Return the traits of an event's name. A name without a row, such as an outcome that is not yet known, has none."""
+    """Return the traits of an event's name. A name without a row, such as an outcome not yet known, has none."""
     return TRAITS.get(event, PLAIN)
 
 
@@ -270,7 +270,7 @@ _LETTERS = frozenset(ALPHABET)
 
 
 def gate_id(opened: bytes) -> str:
-    """Return the id of the gate that this `question.yaml` opens; the document holds a nonce, so that ids never repeat."""
+    """Return the id of the gate that this `question.yaml` opens. The document holds a nonce, so ids never repeat."""
     from ..text.digests import sha256  # late: a list makes no names
 
     number = int.from_bytes(sha256(opened).digest()[:8], "big")

@@ -228,7 +228,7 @@ def parse_status(found: Field) -> str:
 
 
 def kept(transcript: str) -> str:
-    """Return a redacted transcript as an event may hold it: active characters are spelt out, and only its end is kept."""
+    """Return a redacted transcript as an event may hold it: control characters spelt out, and only its end."""
     text = neutral(transcript).strip("\n")
     data = text.encode("utf-8", "replace")
     if len(data) <= MOST_TRANSCRIPT:
@@ -405,7 +405,7 @@ class Opened:
 
     @property
     def program(self) -> str:
-        """Return the program that the answer starts: the run, else the asker's own program; empty where there is none."""
+        """Return the program that the answer starts: the run, else the asker's program; empty for none."""
         return "flow" if self.run else self.session.agent if self.session is not None else ""
 
     notify: tuple[str, ...] = ()

@@ -149,7 +149,7 @@ def leads_to(value: str, beat: int, known: Link) -> bool:
 
 
 def is_before(value: str, known: Link) -> bool:
-    """Return whether `value` comes before the known link of the chain, where its beat is not known, as for an outcome."""
+    """Return whether `value` comes before the known link of the chain, at an unknown beat, as an outcome's."""
     if not _VALUE.fullmatch(value):
         return False
     wanted = bytes.fromhex(known.value)
@@ -181,7 +181,7 @@ def public_key(seed: bytes, number: int) -> str:
 
 
 def sign(seed: bytes, number: int, text: bytes) -> bytes:
-    """Return the signature of a text with one key of a seed. Two texts signed with one key would let others sign more."""
+    """Return the signature of a text with one key of a seed. A second text with that key would let others sign more."""
     return b"".join(
         repeated(secret, steps) for secret, steps in zip(secrets_of(seed, number), numbers(text), strict=True)
     )

@@ -175,7 +175,7 @@ class TreeRules:
 
 
 def parse_tree_rules(root: Field, source: RuleSource, known: Sequence[Plain] = ()) -> TreeRules:
-    """Return the rules and allowances of a working tree's file that are not `known`; of a rule only the call and why."""
+    """Return the rules and allowances of a working tree's file that are not `known`: their calls and reasons."""
     rules: list[CallRule] = []
     allowances: list[Allowance] = []
     unread: list[str] = []

@@ -37,7 +37,7 @@ class CallPlace:
 
 
 class Fate(Enum):
-    """Fate of a call. A held call makes no gate: at a terminal the person is asked, else it is denied with the reason."""
+    """Fate of a call. A held call makes no gate: a terminal asks the person, else it is denied with the reason."""
 
     RUNS = "runs"
     WAITS = "waits"
@@ -177,7 +177,7 @@ def runs(pattern: str, tool: str, command: object) -> bool:
 
 
 def find_doubts(rules: Iterable[CallRule], tool: str, given: Mapping[str, object]) -> tuple[Doubt, ...]:
-    """Return why it is unknown what a line runs, where a rule is about lines; empty where it is known, or no rule is."""
+    """Return why it is unknown what a line runs; empty where it is known, or where no rule is about lines."""
     command = given.get("command")
     if not is_one_of(tool, BASH) or not isinstance(command, str):
         return ()

@@ -287,7 +287,7 @@ SIGNS = frozenset(r"\^$.|?*+()[]{}-&~")
 
 @lru_cache(maxsize=256)
 def _weight(pattern: str) -> int:
-    """Return the size of a compiled pattern as a multiple of the least limit; matching costs that for each character."""
+    """Return a compiled pattern's size as a multiple of the least limit; matching costs that for each character."""
     library = _library()
     if len(pattern) > MOST_PATTERN:
         raise _Unfit(f"at most {MOST_PATTERN} characters, not {len(pattern)}")
@@ -418,7 +418,7 @@ def _cost(part: Mapping[str, object], value: object, sizes: Mapping[int, int]) -
 
 
 def _sizes(value: object) -> dict[int, int]:
-    """Return the size of each part of `value`, by identity; refuse what is no plain value or too large to be checked."""
+    """Return the size of each part of `value`, by identity; refuse what is no plain value, or is too large."""
     sizes: dict[int, int] = {}
     counted = 0
 

@@ -283,7 +283,7 @@ def records(transcript: bytes) -> Iterator[Mapping[str, object]]:
 
 
 def known(transcript: bytes) -> frozenset[str]:
-    """Return the ids of a transcript's records, so that later ones can be told from these."""
+    """Return the ids of a transcript's records, which distinguish them from later ones."""
     return frozenset(str(found["uuid"]) for found in records(transcript) if "uuid" in found)
 
 

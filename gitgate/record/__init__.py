@@ -203,7 +203,7 @@ def broken_summary(gate: str, tip: str) -> Summary:
 
 
 def read_summaries(tips: bytes, mark: bytes, folder: str) -> Iterator[Summary]:
-    """Return the summaries of a run of tips, whose refs are in `folder`. Where one is unusual, each is read by itself."""
+    """Return the summaries of a run of tips, whose refs are in `folder`. If one is unusual, each is read alone."""
     text = tips.decode("utf-8", "replace")
     count = text.count(mark.decode())
     if count > FEW:

@@ -174,7 +174,7 @@ def parse_edit(root: Field) -> Edit:
 
 
 def parse_reminder(root: Field) -> Edit:
-    """Return a reminder. It moves the deadline, or also puts the gate aside, and nothing else: nobody asked for it."""
+    """Return a reminder. It moves the deadline, may set the gate for later, and nothing else: nobody asked for it."""
     later = root.get("later")
     return Edit(
         at=moment(root.need("at")),
@@ -411,7 +411,7 @@ def said_meanwhile(gate: Gate, entry: Entry, by: str) -> Counted | None:
     """Return the vote of the same person that an answer, recorded again, did not have before it.
 
     Only clocks could tell which of the two was said later, and they are two clocks. So the new answer replaces
-    neither: the one that was here first stands until its author, who now sees both, says otherwise.
+    neither: the first one here counts until its author, who now sees both, says otherwise.
     """
     vote = own_vote(gate, by)
     return None if vote is None or knew(gate, entry, vote) else vote

@@ -81,7 +81,7 @@ def one_line(text: str, most: int | None = None) -> str:
 
 
 def width(text: str) -> int:
-    """Return the most cells that one line of neutral text takes on any terminal: they disagree about joined pictures."""
+    """Return the most cells that one line of neutral text takes: terminals disagree about joined pictures."""
     return len(text) if text.isascii() else sum(_cells(text))
 
 
@@ -255,7 +255,7 @@ EXPECTED_TIME = "expected a time such as 2030-01-31T14:05:00Z"
 
 
 def parse_duration(text: str) -> int:
-    """Return the seconds in `2h`, `30m`, `1h30m`, `3d`, `1w`; a bare number is seconds. Each unit once, largest first."""
+    """Return the seconds in `2h`, `1h30m`, `3d`, `1w`; a bare number is seconds. Each unit once, largest first."""
     word = text.strip().lower()
     if word.isascii() and word.isdigit() and len(word) <= 9:
         return _bounded(int(word), text)
@@ -349,7 +349,7 @@ def parse_time(text: str) -> float:
 
 
 def _parse_own(text: str) -> float | None:
-    """Return the moment of a time in the form OWN, of which a list has thousands; None leaves it to the full grammar."""
+    """Return the moment of a time in the form OWN, as lists have by thousands; None leaves it to the full grammar."""
     hour, minute, second = _TWO.get(text[11:13]), _TWO.get(text[14:16]), _TWO.get(text[17:19])
     if hour is None or minute is None or second is None or hour > 23 or text[13] != ":" or text[16] != ":":
         return None

@@ -142,7 +142,7 @@ ASK_INSTEAD = "Leave it to the person: ask with `git gate ask`, and read answers
 
 
 def why_not_run(tool: str, given: Mapping[str, object], real: Callable[[str], str] = str) -> str:
-    """Return why this call may not be made; empty when nothing forbids it. `real` follows links from where it is made."""
+    """Return why this call may not be made; empty when nothing forbids it. `real` follows links from its place."""
     if tool in ("Bash", "PowerShell"):
         command = given.get("command")
         return refused_command(command, real) if isinstance(command, str) else ""

@@ -47,7 +47,7 @@ def names(pattern: str, text: str) -> bool:
 
 
 def names_elsewhere(pattern: str, text: str) -> bool:
-    """Return whether a pattern may name a command in a line for another kind of shell, whose grammar is not read here."""
+    """Return whether a pattern may name a command in a line for another shell, whose grammar is not read here."""
     wanted = parse_pattern(pattern)
     plain = re.sub("[`^]", "", text)
     runs = tuple(rough(plain)) if len(text) <= MOST_TEXT else ()
@@ -60,7 +60,7 @@ def find_doubts(text: str) -> tuple[Doubt, ...]:
 
 
 def is_written(pattern: str, doubt: Doubt) -> bool:
-    """Return whether a pattern fits a command as it is written, up to its blanks. ` *` at the end also fits no words."""
+    """Return whether a pattern fits a command as written, up to its blanks. ` *` at the end also fits no words."""
     spelt = " ".join(doubt.spelt.replace("\\\n", "").split())
     wholes = (pattern, pattern[:-2]) if pattern.endswith(" *") else (pattern,)
     return bool(spelt) and any(of_text(whole).fullmatch(spelt) for whole in wholes)
@@ -95,7 +95,7 @@ class Pattern:
         return any(could_be(whole, joined(each)) for each in readings for whole in self.wholes)
 
     def is_called(self, word: str) -> bool:
-        """Return whether this word may call the pattern's program. On some systems capital letters make no difference."""
+        """Return whether this word may call the pattern's program. Some systems ignore capital letters."""
         return MADE_SPLIT in word or could_be(self.program, word.rpartition("/")[2].casefold())
 
     def readings(self, words: Words) -> list[Words]:

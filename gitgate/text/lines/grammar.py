@@ -63,7 +63,7 @@ def read(text: str, work: Budget, depth: int = 0) -> list[Simple]:
 
 
 class Reader(WordReader):
-    """Reader of one text, from its beginning to its end; substitutions in place, backquotes by a reader of their own."""
+    """Reader of one text from beginning to end: substitutions in place, backquotes by a reader of their own."""
 
     def __init__(self, text: str, work: Budget, depth: int = 0) -> None:
         super().__init__(text, work, depth)

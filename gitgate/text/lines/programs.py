@@ -475,7 +475,7 @@ class Search:
         return ((words[place:], certain) for place, certain in found)
 
     def git(self, words: Words, _command: Simple) -> Starts:
-        """Find the commands that git itself runs: an alias of the line, and the commands in the arguments of some verbs."""
+        """Find the commands that git itself runs: an alias of the line, and those in arguments of some verbs."""
         for place, word in enumerate(words):
             if word.lower().startswith("alias.") and "=" in word:
                 value = word.partition("=")[2]
