@@ -60,3 +60,17 @@ def test_a_misspelt_file_lets_the_agent_read_and_ask_alone(office: MakeOffice) -
     assert "call it approvals" in told
     assert "what it says" in told
     assert here.only()["questions"][0]["prompt"] == "Who mends the rules?"
+
+
+def test_what_the_branch_allows_runs_and_its_neighbour_is_denied(office: MakeOffice) -> None:
+    """The program is chosen by the environment; a second one of the same line is not allowed."""
+    here = office(
+        Reply("", [("Bash", {"command": '"$MAKER" made'})]),
+        Reply("", [("Bash", {"command": '"$MAKER" second; "$OTHER" third'})]),
+        OVER,
+    )
+    rules(here.clone, RULE + '  - allow: Bash("$MAKER" *)\n')
+    env = {**here.env, "MAKER": "touch", "OTHER": "touch"}
+    here.cli("wrap", "--", *here.command("GO", *ALLOWED), cwd=here.clone.path, env=env, code=0, timeout=60)
+    assert {"made", "second", "third"} & {one.name for one in here.clone.path.iterdir()} == {"made"}
+    assert "Write it plainly" in json.dumps(here.machine.model.requests())

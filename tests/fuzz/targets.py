@@ -133,6 +133,8 @@ def policy(data: bytes) -> None:
     root = codec.parse_document(data, ".gitgate.yml")
     try:
         found = call_rules.parse_rules(root)
+        if any("*" in one.pattern.split()[0] for one in call_rules.parse_allowances(root)):
+            raise AssertionError("it allows whatever is written")
     except GateError:
         found = ()
     known = call_rules.parse_tree_rules(root, call_rules.RuleSource(counts=False)).rules
