@@ -165,7 +165,7 @@ def pool_of(place: Path, desk: Desk) -> Pool:
 
 
 def again(task: Any, *words: object) -> None:
-    """The same message for whoever is free then. Where that cannot be said, the sweep finds it."""
+    """Send the message once more, for whichever worker is free then. If the broker is silent, the sweep finds the gate."""
     try:
         where = task.request.delivery_info or {}
         task.apply_async(

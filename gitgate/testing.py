@@ -85,7 +85,7 @@ class Played:
 
 @dataclass
 class Cast:
-    """Who takes part in one run, and what they have said by now."""
+    """Cast of one run: its agents, people and signals, and what they have said by now."""
 
     agents: Mapping[str, Script]
     people: Script
@@ -139,7 +139,9 @@ def usually(asked: Question) -> Any:
 
 
 class Unseen(Before):
-    """What was there before a written-down agent: it leaves nothing but its words."""
+    """State before an agent that is written down. Nothing is ever new since then: the agent leaves nothing but its
+    words.
+    """
 
     def newer(self, desk: Desk, name: str) -> Mapping[str, Any] | None:  # noqa: ARG002
         return None
@@ -195,7 +197,7 @@ class Crash(BaseException):
 
 @dataclass
 class Fuse:
-    """Where a run is killed: at its n-th event, before or after that is written. Zero: nowhere."""
+    """Event at which a run is killed, by its number, and whether before or after it is written. Zero: none."""
 
     number: int = 0
     when: str = "before"
@@ -294,7 +296,9 @@ class Stage:
         return True
 
     def goes_on(self, ended: FlowEnding, cast: Cast) -> bool:
-        """Whether what a run waits for comes: somebody answers or sends a signal; else its time comes."""
+        """Let happen what a run waits for, and return whether anything did: an answer, a signal, or else its time
+        comes.
+        """
         if ended.status not in ("waiting_human", "sleeping"):
             return False
         return self.answer(ended, cast) or self.send(ended, cast) or self.skip_to(ended.until)
@@ -363,7 +367,7 @@ class Stage:
             return None
 
     def again(self, flow: FlowFunction[..., Any], run: str, cast: Cast, fuse: Fuse) -> FlowEnding | None:
-        """The same run in a new replay, as the next process makes it."""
+        """Replay the run once more, as the next process would; None where it was killed."""
         desk = self.desk()
         try:
             return self.replayed(flow, crashing(take_run(desk, run), fuse), cast)
@@ -430,7 +434,9 @@ class Stage:
         signals: Mapping[str, Sequence[Any]] | None = None,
         **kwargs: Any,
     ) -> Iterator[Played]:
-        """The same run, killed at each of its events in turn, before and after it is written, and then gone on with."""
+        """Play the run once for each of its events, killed before it is written, and once killed after. Each goes on to
+        its end.
+        """
         whole = Fuse()
         self.play(flow, *args, agents=agents, people=people, signals=signals, fuse=whole, **kwargs)
         for number in range(1, whole.count + 1):

@@ -311,8 +311,9 @@ def init(
 
 
 def doctor(*, online: bool = False, claude: bool = False, directory: Directory = None) -> tuple[Finding, ...]:
-    """What is set up, what is missing, and the command that mends it. Changes nothing; `online` asks GitHub too, `claude`
-    rehearses with the real Claude Code.
+    """Return what is set up, what is missing, and the command that mends it. Changes nothing.
+
+    `online` asks GitHub too, `claude` rehearses with the real Claude Code.
 
     >>> [found.mend for found in gitgate.doctor() if found.state == "wrong"]
     """
@@ -339,7 +340,8 @@ def policy_check(id: str | Gate, *, who: str | None = None, directory: Directory
 def policy_check(
     id: str | Gate | None = None, *, who: str | None = None, directory: Directory = None
 ) -> Policy | Ruling:
-    """Who may answer a gate, by which rule, and why; without a gate, the rules. BrokenPolicy: one cannot be read.
+    """Return who may answer a gate, by which rule, and why; without a gate, the rules. BrokenPolicy: one cannot be
+    read.
 
     >>> gitgate.policy_check("7k2f", who="@grace").allowed
     """
@@ -462,7 +464,8 @@ def fork(
     push: bool | None = None,
     directory: Directory = None,
 ) -> Gate:
-    """The same question answered otherwise: a new gate with the question, the work and the conversation of another.
+    """Ask a gate's question again, to have it answered otherwise: in a new gate with that question, work and
+    conversation.
 
     With an answer, as `respond` takes it, it is answered at once; else it waits.
 

@@ -216,7 +216,7 @@ def raced(branches: Sequence[Work]) -> tuple[int, Any]:
 
 
 def plainly(branch: Callable[[], Any]) -> Callable[[], dict[str, Any]]:
-    """What a branch gives, as the journal can have it."""
+    """Wrap a branch so that its result is one that the journal can have."""
 
     def act() -> dict[str, Any]:
         found = branch()
@@ -324,7 +324,9 @@ def until(when: dt.datetime | str) -> None:
 
 @dataclass(frozen=True)
 class ReceivedSignal:
-    """What somebody sent to a run: its value, by whom and when. `agent`: the agent's name, where an agent sent it."""
+    """Signal that somebody sent to a run: its value, by whom and when. `agent`: the agent's name, where an agent sent
+    it.
+    """
 
     topic: str
     value: Any = None
@@ -374,7 +376,8 @@ def note(text: str) -> None:
 
 
 def patched(name: str) -> bool:
-    """Whether the code after a change counts: true in runs that come here only now, false in those that were past it.
+    """Return whether the code after a change counts: true in runs that come here only now, false in those that were
+    past it.
 
     >>> if gitgate.patched("ask the owner too"):
     ...     gitgate.pause("And you, owner?")

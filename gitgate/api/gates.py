@@ -463,7 +463,7 @@ def tree(*, all: bool = False, directory: Directory = None) -> Mapping[str, tupl
 def watch(
     id: str | Gate | None = None, *, for_: str | int | None = None, directory: Directory = None
 ) -> Iterator[Event]:
-    """What happens to gates, as it happens; ends with the gate when one is named, or after so long.
+    """Yield what happens to gates, as it happens; ends with the gate when one is named, or after so long.
 
     >>> for event in gitgate.watch("7k2f", for_="10m"): ...
     """
@@ -505,7 +505,7 @@ def list(  # noqa: A001 - the verb's name
     sync: bool = False,
     directory: Directory = None,
 ) -> tuple[Gate, ...]:
-    """What waits or needs a person, most pressing first; with `all` any state, archived gates last.
+    """List the gates that wait or need a person, most pressing first; with `all` any state, archived gates last.
 
     >>> [gate.title for gate in gitgate.list(branch="main")]
     """
@@ -569,7 +569,7 @@ def show(id: str | Gate | None = None, *, directory: Directory = None) -> Gate:
 
 
 def status(*, directory: Directory = None) -> Status:
-    """Where things stand: all gates counted, and each agent with what it waits for."""
+    """Count all gates by their state, and return each agent with what it waits for."""
     from ..acts.reporting import overall_status
 
     with open_desk(directory) as desk:
@@ -621,7 +621,7 @@ def verify(*ids: str | Gate, branch: str | None = None, directory: Directory = N
 
 
 def why(file: str | Path, *, rev: str | None = None, directory: Directory = None) -> tuple[Origin, ...]:
-    """Which decisions led to these lines: of a whole file, of `FILE:LINE` or of `FILE:LINE,LINE`.
+    """Return the decisions that led to these lines: of a whole file, of `FILE:LINE` or of `FILE:LINE,LINE`.
 
     >>> [one.gate for one in gitgate.why("src/db.py:40,60") if one.verified]
     """

@@ -37,7 +37,7 @@ Outcome = Literal["completed", "cancelled", "timeout"]
 
 
 class PydanticModel(Protocol):
-    """What a pydantic model's class can do; nothing of pydantic is imported here."""
+    """Pydantic model's class, by the methods that are used of it; nothing of pydantic is imported here."""
 
     @classmethod
     def model_json_schema(cls) -> dict[str, Any]: ...
@@ -53,9 +53,11 @@ Schema = Mapping[str, object]
 
 @dataclass(frozen=True)
 class SessionResult(Generic[T]):
-    """What came of a conversation. `response` is what a person decided, so only where it was `completed`; `duration` is how
-    many seconds it was open, and `transcript` what was said, where that was asked for. `confirmed` is false where the policy
-    takes for a response what no person confirmed.
+    """Result of a conversation.
+
+    `response`: what a person decided, so only where `outcome` is `completed`. `duration`: for how many seconds it was
+    open. `transcript`: what was said, where that was asked for. `confirmed`: false where the policy takes for a
+    response what no person confirmed.
     """
 
     outcome: Outcome
@@ -187,7 +189,7 @@ class Interactive(Generic[T]):
 
     @property
     def result(self) -> SessionResult[T] | None:
-        """What came of it; None while nothing has."""
+        """Result of the conversation; None while there is none."""
         return self._look(None, block=False)
 
     @overload
@@ -332,7 +334,10 @@ def checkpoint_of(result: SessionResult[Any]) -> Checkpoint:
 def talked_in_flow(
     engine: Engine, asking: Asking, model: type[PydanticModel] | None, *, wait: bool = True
 ) -> SessionResult[Any] | Interactive[Any]:
-    """The same as a step of a flow; a checkpoint is one that is called `pause`."""
+    """Ask for a conversation as a step of a flow, and return its result; without `wait`, a handle.
+
+    The step of a checkpoint is called `pause`.
+    """
     talk = asking.draft.questions[0].talk
     kind = "pause" if talk is not None and talk.checkpoint else "ask_interactive"
     gate = open_in_flow(engine, asking, wait=wait, kind=kind, name="_checkpoint")

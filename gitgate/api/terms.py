@@ -35,7 +35,7 @@ FLOWS = f"{__package__.rpartition('.')[0]}.flows.engine"
 
 @document.dataclass(frozen=True)
 class ShownAnswer(Answer):
-    """What was said, with the questions that it is about. `text` is what `git gate check` prints."""
+    """Answer with the questions that it is about. `text`: what `git gate check` prints."""
 
     questions: tuple[Question, ...] = document.field(default=(), repr=False)
 
@@ -45,7 +45,7 @@ class ShownAnswer(Answer):
 
     @property
     def value(self) -> Value | None:
-        """What was said to the only question."""
+        """Value of the answer to the only question; None where there are several."""
         return self.values.get(self.questions[0].key) if len(self.questions) == 1 else None
 
 
@@ -137,7 +137,7 @@ def open_desk(directory: Directory, said: Mapping[str, str] | None = None) -> It
 
 
 def absolute_directory(directory: Directory) -> Path:
-    """Where a call works, wherever the process goes afterwards."""
+    """Return the directory of a call as an absolute path, so that it holds wherever the process goes afterwards."""
     return Path.cwd() if directory is None else Path(directory).absolute()
 
 
@@ -284,7 +284,7 @@ class SessionTerms(TypedDict, total=False):
 
 
 class GateTerms(TypedDict, total=False):
-    """What any question may say of itself. `gate_timeout`: its deadline, apart from how long a session may last."""
+    """Keywords that any question takes. `gate_timeout`: its deadline, apart from how long a session may last."""
 
     title: str | None
     attach: Sequence[str | Path]
@@ -332,7 +332,7 @@ class PauseTerms(GateTerms, total=False):
 
 @dataclass(frozen=True)
 class Words:
-    """What is asked."""
+    """Question as its asker gave it, in keywords or in a file."""
 
     prompt: str | None
     type: str | None = None
@@ -385,7 +385,7 @@ def keyword_of(name: str) -> str:
 
 
 def refuse_unknown(function: str, given: Mapping[str, object], known: Container[str]) -> None:
-    """What Python itself says of a keyword that no parameter has."""
+    """Raise Python's own TypeError for a keyword that no parameter has."""
     strange = next((name for name in given if name not in known), None)
     if strange is not None:
         raise TypeError(f"{function}() got an unexpected keyword argument {strange!r}")

@@ -55,7 +55,9 @@ if TYPE_CHECKING:
 
 
 def note_run(desk: Desk, gate: Gate, folder: Path) -> None:
-    """Where the agent's process leaves what it says and how it ended, for whoever comes after a runner that was killed."""
+    """Note the folder where the agent's process leaves its words and its end, for the next runner if this one is
+    killed.
+    """
     place = took_place(desk, gate.id)
     said = read_local_note(place)
     write_private(place, json.dumps({**said, "run": str(folder)}).encode())
@@ -79,12 +81,12 @@ MOST_LEFT, MOST_NAME = 100, 500
 
 @dataclass(frozen=True)
 class Course:
-    """Where the agent's commits are to go, as far as whoever starts it knows more than the gate says: a pull request may have
-    another branch by now.
+    """Destination of the agent's commits, as far as whoever starts it knows more than the gate says.
 
-    `branch`: what the gate's branch is called now. `gone`: why there is none any more, nor is to be one again. `joins`: whether
-    what others brought there is merged; nobody sees to that in a checkout that is gone after the job. `note`: what else is to be
-    told of it. `found`: it is there, so that it was deleted if it is not there when the agent is done.
+    A pull request may have another branch by now. `branch`: the present name of the gate's branch. `gone`: why that
+    branch no longer exists, and is not to be made again. `joins`: whether commits of others on it are merged, because
+    in a checkout that is deleted after the job nobody could do so later. `note`: what else the agent is to be told of
+    it. `found`: the branch was there, so that it was deleted if it is missing when the agent is done.
     """
 
     branch: str = ""
@@ -122,7 +124,7 @@ def asked_here(desk: Desk, gate: Gate) -> machine.Presence | None:
 
 
 def is_trusted(desk: Desk, gate: Gate) -> bool:
-    """Whether the work was made on this machine, by an agent that had nothing from elsewhere when it asked."""
+    """Return whether the work was made on this machine, by an agent that had nothing from elsewhere when it asked."""
     here = asked_here(desk, gate)
     return here is not None and here.trusted
 
@@ -148,7 +150,11 @@ def take_place(desk: Desk, gate: Gate, course: Course = Course()) -> Iterator[Si
 
 
 def resumed_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
-    """Where an earlier attempt on this machine was interrupted: what the agent did there is its own work."""
+    """Return the place of an earlier attempt that was interrupted on this machine, and lock it; None where there is
+    none.
+
+    What the agent did there is its own work.
+    """
     try:
         said = read_local_note(
             took_place(desk, gate.id),
@@ -193,7 +199,9 @@ def repository_of(desk: Desk, directory: Path) -> Repository | None:
 
 
 def lock(desk: Desk, directory: Path, held: contextlib.ExitStack) -> bool:
-    """Whether nobody else of ours works in this directory; kept until `held` is left, or the process ends."""
+    """Lock a directory against our other processes, until `held` is left or the process ends. Return whether it was
+    free.
+    """
     name = hashlib.sha256(str(directory.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:20]
     place = desk.repo.state_dir / "places" / f"{name}.lock"
     private_folder(place.parent)
@@ -227,7 +235,10 @@ def same_directory(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situat
 
 
 def directory_of_run(desk: Desk, gate: Gate) -> Path:
-    """Where the run was begun that asked: what its branches do, each in a tree of its own, is joined there."""
+    """Return the directory where the run that asked was begun.
+
+    Its branches work in trees of their own, and their work is merged in this directory.
+    """
     found = run_of_work(desk, gate)
     return Path(found[0].started.text("directory") if found is not None else "")
 
@@ -242,7 +253,7 @@ def stands_as_before(there: Repository, work: Work, branch: str | None) -> bool:
 
 
 def edits_since(desk: Desk, there: Repository, work: Work) -> str:
-    """What the files say now and did not say when the question was asked, as a diff; empty where nothing changed."""
+    """Return what changed in the files since the question was asked, as a diff; empty where nothing did."""
     signals = desk.settings.text("signals")
     if work.commit is None or matches(there, work.commit, work.staged or work.commit, signals=signals):
         return ""
@@ -307,7 +318,7 @@ def free_directory(desk: Desk, gate: str) -> Path:
 
 
 def with_branch_news(desk: Desk, gate: Gate, found: Situation) -> Situation:
-    """What happened to the branch since the question: how far it went, and what merging it would conflict in."""
+    """Add what happened to the branch since the question: how far it moved, and which paths a merge would conflict in."""
     work, course = work_of(desk, gate), found.course
     if work.branch is None or work.commit is None or not work.base:
         return found
@@ -333,7 +344,7 @@ def with_branch_news(desk: Desk, gate: Gate, found: Situation) -> Situation:
 
 
 def branch_now(desk: Desk, gate: Gate, branch: str) -> str | None:
-    """Where the branch is where it is shared, or here."""
+    """Return the commit of a branch: at the remote where the gate is shared, else here; None where there is none."""
     remote = shared_at(desk, gate.id)
     if remote is not None:
         from ..store.remote.fetch import fetch_branch
@@ -390,7 +401,7 @@ def pinned_down(there: Repository) -> Repository:
 
 
 def uncommitted(desk: Desk, found: Situation) -> tuple[str, ...]:
-    """What the agent did not commit, by path: it stays where it is, and nobody else hears of it."""
+    """Return the paths that the agent did not commit. The files stay where they are, and nobody else gets them."""
     how = ("--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames", "--ignore-submodules=dirty")
     listed = apart(desk, found).git.run("status", *how, check=False).out.split(b"\0")
     names = [entry[3:].decode("utf-8", "replace")[:MOST_NAME] for entry in listed if len(entry) > 3]
@@ -419,7 +430,7 @@ AGAIN = "you were here before, in an attempt that was interrupted or talking wit
 
 
 def program_for(gate: Gate, saved: SavedSession) -> SessionRef:
-    """Whose conversation an answer goes on with: the asker's; or the run's that the asker is a step of, which goes on with it."""
+    """Return the conversation that an answer goes on with: the asker's, or the run that the asker is a step of."""
     if gate.opened.run:
         return SessionRef("flow", gate.opened.run)
     return SessionRef(saved.agent, saved.id, saved.directory)
@@ -470,9 +481,10 @@ def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, pr
 def flags_before(
     desk: Desk, gate: Gate, found: Situation, saved: SavedSession, settings: AgentSettings
 ) -> tuple[str, ...]:
-    """What it was started with when it asked, where that was here, on work of this machine: what it might do then it may do now.
+    """Return the flags that the agent was started with when it asked, if that was here and on work of this machine.
 
-    No record says so, only this machine's own note. A flag that this machine gives counts alone.
+    What the agent might do then, it may do now. Only this machine's own note counts, never a record. A flag that this
+    machine's settings give replaces the earlier one.
     """
     from ..agents.claude.command import remaining_flags
 
@@ -523,7 +535,7 @@ def answer_document(gate: Gate) -> bytes:
 def surroundings(
     desk: Desk, gate: Gate, found: Situation, program: str, settings: Sequence[tuple[str, str]] = ()
 ) -> dict[str, str]:
-    """What the agent's environment has besides ours."""
+    """Return the variables that the agent's environment has besides ours."""
     fixed = {} if found.trusted else settings_without_programs(found.there(desk))
     return {
         "GITGATE_GATE": gate.id,
@@ -538,8 +550,10 @@ def around_program(
     fixed: Mapping[str, str],
     settings: Sequence[tuple[str, str]] = (),
 ) -> dict[str, str]:
-    """The same of any program that we start. In work that came from elsewhere, git runs nothing it brought: `fixed` says so.
-    `borrowed`: the name that it commits by where the account has none.
+    """Return the variables that any program that we start has besides ours.
+
+    `fixed`: settings of git, so that it runs nothing which work from elsewhere brought. `borrowed`: the name for
+    commits where the account has none.
     """
     from ..agents import GITLAB_LOGIN, LOGIN
 

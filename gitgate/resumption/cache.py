@@ -51,7 +51,11 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class CacheTerms:
-    """Where the repositories are; for how many seconds what an agent left in one stays; how many bytes they may have."""
+    """Terms of the cache of repositories.
+
+    `root`: their directory. `keep`: for how many seconds an agent's leftovers stay. `most`: how many bytes they may
+    have.
+    """
 
     root: Path
     keep: float
@@ -153,7 +157,7 @@ def clear_done(desk: Desk) -> None:
 
 
 def erase_session(desk: Desk, gate: str, saved: SavedSession) -> None:
-    """What was put into the home of the agent's program, for whichever directory it worked in."""
+    """Erase a saved session from the home of the agent's program, for each directory that the agent worked in."""
     for directory in (worktrees(desk) / gate, *worktrees(desk).glob(f"{gate}-*")):
         agency.adapter(saved.agent).erase(saved, directory, desk.settings.env)
 

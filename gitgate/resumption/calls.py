@@ -55,7 +55,7 @@ def call(desk: Desk, gate: str = "", runner: str = "local") -> str:
 
 
 def order_for(desk: Desk, gate: str = "") -> Order:
-    """What a runner is told of a gate or a run; without one, that it may look for all there is."""
+    """Return a runner's order for one gate or run; without one, for all that can be acted on."""
     answered: tuple[AnsweredGate, ...] = ()
     if gate:
         tip = desk.refs.get(OPEN + gate)
@@ -69,7 +69,7 @@ def order_for(desk: Desk, gate: str = "") -> Order:
 
 
 def address_for_others(desk: Desk) -> str:
-    """Where another machine finds this repository's gates."""
+    """Return the address where other machines find this repository."""
     remote = remote_of(desk)
     there = desk.settings.git.get(f"remote.{remote}.url", "") if remote is not None else ""
     return desk.settings.text("runnerAddress") or there or str(desk.repo.place)
@@ -101,8 +101,10 @@ def hand_out(
 
 
 def look_in_turn(desk: Desk) -> list[Handed]:
-    """What is to be handed out. Each push has somebody look, and a look goes through all gates: so one looks at a time and one
-    waits, who sees what the others came for. They find nothing to do.
+    """Return what is to be handed out; empty where another process sees to that.
+
+    Each push starts a look, and a look goes through all gates. So one process looks and one waits, which then sees what
+    the others came for. The others find nothing to do.
     """
     folder = private_folder(desk.repo.state_dir)
     next_one = take_lock(folder / "next-look.lock")
@@ -178,7 +180,7 @@ def refuse_waiting(gate: Gate) -> None:
 
 
 def refuse_failed(done: Resumed) -> None:
-    """Whoever named a gate is told why it was not resumed."""
+    """Raise an error that says why the gate that was named was not resumed, unless it was."""
     if done.result == "resumed":
         return
     if done.result == "lost":
@@ -192,7 +194,7 @@ def refuse_failed(done: Resumed) -> None:
 
 @dataclass(frozen=False)
 class LeftToRunner:
-    """Where each gate's runner tells what it does, and why the others were not left to it."""
+    """Result of leaving gates to a runner: the log for each gate, and the error for each that could not be left."""
 
     logs: dict[str, str] = field(default_factory=dict)
     failed: dict[str, GateError] = field(default_factory=dict)
@@ -269,7 +271,10 @@ def hand_on_one(desk: Desk, gate: Gate, awake: dict[str, bool | None]) -> list[s
 
 
 def was_ours(desk: Desk, gate: Gate) -> bool:
-    """Whether a runner of this clone had it: its person allowed that agents are started here, and this one was."""
+    """Return whether a runner of this clone had the claim, and this clone may still start the agent.
+
+    Its person allowed that agents are started here, the agent asked here, and its program is known.
+    """
     event = gate.claim.event if gate.claim is not None else None
     if not isinstance(event, Claim) or (event.runner, event.host) != ("local", host_name()):
         return False
@@ -310,7 +315,7 @@ def wake(desk: Desk, remote: str, gate: Gate) -> None:
 
 
 def may_resume_here(desk: Desk, gate: Gate, push: bool | None) -> bool:
-    """Whether this clone may start the agent: it asked from here, `init` allowed it, and its program is known."""
+    """Return whether this clone may start the agent: it asked from here, `init` allowed it, and its program is known."""
     if not desk.settings.flag("resumeHere") or desk.repo.bare or desk.settings.text("runner") != "local":
         return False
     here, session = machine.find_presence(desk, gate.id), gate.opened.session

@@ -50,7 +50,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the commits are to go: the move that brings them there, if one is needed."""
+    """Destination of the commits: a branch, and the moves that bring them there, if any are needed."""
 
     branch: str
     moves: tuple[RefMove, ...] = ()
@@ -61,7 +61,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Told:
-    """What the agent said at its end, and what of its work is not in its commits."""
+    """Report of an agent's end: its last words, its denied calls, and which of its work is not committed, and where."""
 
     said: str = ""
     denied: tuple[str, ...] = ()
@@ -82,9 +82,9 @@ class Delivered:
 
 
 def gather(desk: Desk, held: HeldClaim, place: Situation, later: Sequence[Gate] = ()) -> Made:
-    """What the agent committed, each commit tied to the gate and to whoever decided.
+    """Return the agent's commits, each with trailers that name the gate and who decided.
 
-    Those that a question of its own stands on (`later`) stay as they are: it names them.
+    Commits that a question of its own (`later`) stands on stay as they are, because that question names them.
     """
     there = place.there(desk)
     made = commits.made_since(there.git, before(held.gate, place.known))
@@ -97,7 +97,7 @@ def gather(desk: Desk, held: HeldClaim, place: Situation, later: Sequence[Gate] 
 
 
 def gather_named(desk: Desk, held: HeldClaim, later: Sequence[Gate], course: Course = Course()) -> Made:
-    """The same where the agent's directory is not here: what its own questions stand on."""
+    """Return the agent's commits where its directory is not here: those that its own questions (`later`) stand on."""
     gate = held.gate
     for one in later:
         with contextlib.suppress(GateError):
@@ -165,9 +165,10 @@ def meant_branch(desk: Desk, held: HeldClaim, made: Made, target: Target) -> str
 
 
 def keep_late(desk: Desk, held: HeldClaim, made: Made, left: str) -> str:
-    """What an agent made whose runner was cut off until another one had taken over: kept, and told to that one.
+    """Keep the work of an agent whose runner was cut off until another had taken over, and tell that runner.
 
-    Nothing of it moves the record or the branch. Its commits have a branch of their own, here and where the gate is shared.
+    It moves neither the record's state nor the agent's branch. Its commits get a branch of their own, here and where
+    the gate is shared.
     """
     host = held.said.host or "another machine"
     words = f"the agent on {host} was done after its runner had been cut off and another one had taken over"

@@ -79,7 +79,7 @@ def alone(desk: Desk, gate: Gate) -> Iterator[None]:
 
 
 def who_spoke(gate: Gate) -> list[str]:
-    """Who talked in the gate's conversation before, and what each of them decided: for whoever goes on with it."""
+    """Return who talked in the gate's conversation before, and what each decided, for whoever goes on with it."""
     found = []
     for entry in gate.history:
         event = entry.event
@@ -98,7 +98,7 @@ def name_of(person: str) -> str:
 
 
 def otherwise(gate: Gate) -> str:
-    """What can be done about a gate whose conversation cannot be opened."""
+    """Return a hint for a gate whose conversation cannot be opened: look at the work, or answer."""
     short = gate.id[:6]
     return f"look at the work: git gate worktree {short}   answer: git gate respond {short}"
 

@@ -87,7 +87,7 @@ def channel(env: Mapping[str, str]) -> Path:
 
 
 def question_of(place: Path) -> Question:
-    """What is being decided in the session."""
+    """Return the question that the session is to decide. NotAllowed where the session is over."""
     asked = place.with_name(ASKED)
     try:
         return parse_question(codec.parse_document(read_local(asked), str(asked)))
@@ -106,12 +106,12 @@ def say(place: Path, said: Mapping[str, object], source: str) -> Understood:
 
 
 def meaning(said: Mapping[str, object], question: Question, source: str) -> Understood:
-    """What it says as an answer to this question."""
+    """Read an outcome as an answer to this question."""
     return signalled({name: value for name, value in said.items() if name != "source"}, question, source)
 
 
 def read_session_outcome(place: Path, question: Question) -> Understood | None:
-    """What the session left, if it left anything; whoever wrote that file, it fits the question or is refused."""
+    """Read the outcome that the session left; None where it left none. BadAnswer where it does not fit the question."""
     try:
         if place.is_symlink() or place.stat().st_size > MOST_OUTCOME:
             raise BadAnswer(f"the outcome that the session left is no file of at most {MOST_OUTCOME:,} bytes")
@@ -263,7 +263,7 @@ def saved_elsewhere(desk: Desk, gate: Gate) -> SavedSession | None:
 
 
 def is_more(one: SavedSession, other: SavedSession) -> bool:
-    """Whether it is the same conversation, gone on with."""
+    """Return whether `one` is the conversation `other`, with more said in it."""
     after, before = (signals.known(saved.files.get(TRANSCRIPT, b"")) for saved in (one, other))
     return (one.agent, one.id) == (other.agent, other.id) and before < after
 
@@ -334,7 +334,7 @@ def open_meeting(
 
 
 def said_before(desk: Desk, chosen: ChosenConversation, cwd: Path) -> frozenset[str]:
-    """What was said when this was decided on is no word on it."""
+    """Return the ids of what the conversation has by now: it was said before the session, and decides nothing."""
     known = signals.known(chosen.saved.files.get(TRANSCRIPT, b""))
     if not chosen.saved.id:
         return known
@@ -346,7 +346,7 @@ def said_before(desk: Desk, chosen: ChosenConversation, cwd: Path) -> frozenset[
 
 
 def signalled_before(desk: Desk, directory: Path) -> frozenset[str]:
-    """Nor is what signal files say already: whoever asked may have written one."""
+    """Return digests of the signal files as they are: the asker may have written them, so they decide nothing."""
     known = set[str]()
     for file in signal_files(desk, directory):
         with contextlib.suppress(OSError):
@@ -444,7 +444,7 @@ UNMISTAKEN = frozenset(("command", "mcp", "file"))
 
 @dataclass(frozen=True)
 class HeardProposal:
-    """What the session proposes, if anything, beside what the person said last, and whether the two may differ."""
+    """Proposal of a session, if it made one, with what the person said last, and whether the two may differ."""
 
     said: Understood | None = None
     last: str = ""
@@ -452,15 +452,14 @@ class HeardProposal:
 
     @property
     def plain(self) -> bool:
-        """Whether it was said by a tool, a command or a file, and the person said nothing after that."""
+        """Return whether a tool, a command or a file made the proposal, and the person said nothing after it."""
         said = self.said
         return said is not None and said.value is not None and said.source in UNMISTAKEN and not self.differs
 
 
 def understand(desk: Desk, talk: JoinedConversation, since: float) -> HeardProposal:
-    """What the session said was decided, else the object that ends its last message.
-
-    BadAnswer where it left an outcome that does not answer the question.
+    """Return what the session said was decided, else the object that ends its last message. BadAnswer where it left an
+    outcome that does not answer the question.
     """
     spoken = utterances_of(desk, talk)
     word = last_word(spoken)
@@ -473,7 +472,7 @@ def understand(desk: Desk, talk: JoinedConversation, since: float) -> HeardPropo
 
 
 def utterances_of(desk: Desk, talk: JoinedConversation) -> list[Utterance]:
-    """What was said while the person was there."""
+    """Return what was said while the person was there; empty where the conversation cannot be read."""
     with contextlib.suppress(GateError, OSError):
         saved = agency.adapter(talk.saved.agent).collect(talk.ref, desk.settings.env)
         return signals.spoken(saved.files.get(TRANSCRIPT, b""), talk.before)
@@ -530,7 +529,7 @@ def held(
 
 
 def proposed(desk: Desk, talk: JoinedConversation, seconds: int, said: Understood) -> Conversation:
-    """What is kept of an outcome that nobody has confirmed: all of it, and whose it is, but not what was said."""
+    """Return what is kept of an outcome that nobody confirmed: its value and its agent, but no transcript."""
     whole = held(desk, talk, PROPOSED, seconds, said, confirmed=False)
     value = field_of(said.value, "the outcome").plain()
     return replace(whole, transcript="", agent=talk.saved.agent, value=value)
@@ -571,7 +570,7 @@ SPOKEN = {
 
 
 def reply_to_line(line: bytes, place: Path) -> str | None:
-    """What is answered to one line of the client's; None to what wants no answer."""
+    """Return the reply to one line of the client's, a request or several; None where none is wanted."""
     try:
         message = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -583,7 +582,7 @@ def reply_to_line(line: bytes, place: Path) -> str | None:
 
 
 def reply_to(message: object, place: Path) -> str | None:
-    """The same for one request."""
+    """Return the reply to one request; None where none is wanted."""
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
         # An answer to something that we never asked, or nothing that we know.
         return None if isinstance(message, dict) else rpc_error(None, NO_REQUEST, "expected one request")

@@ -158,7 +158,9 @@ def take_tree(errand: Errand, desk: Desk, run: Run, directory: Path) -> Reposito
 
 
 def left_by(errand: Errand, desk: Desk, run: Run) -> dict[str, str] | None:
-    """What the run's own tree was when it was let go; else the commit of its code. None where nothing of it is here."""
+    """Return the commits of the run's own tree as it was let go, else the commit of the run's code; None where none are
+    here.
+    """
     own = run.own_tree
     if own is not None:
         if has_commits(desk, own) or (bring_tree(desk, run.id) and has_commits(desk, own)):
@@ -177,7 +179,7 @@ def has_commits(desk: Desk, own: dict[str, str]) -> bool:
 
 
 def bring_tree(desk: Desk, run: str) -> bool:
-    """What the run's trees were, from where it is shared; whether that was there."""
+    """Fetch the work in the run's trees from the remote. Return whether it was there."""
     remote = remote_of(desk)
     if remote is None:
         return False
@@ -312,7 +314,7 @@ class Pool:
         return done
 
     def put_off_run(self, desk: Desk, run: str) -> None:
-        """What went wrong with it goes wrong again: until its journal has grown, or for a while."""
+        """Put a run off until its journal has grown, or for a while, because what went wrong would go wrong again."""
         self.later[run] = (desk.refs.get(RUNS + run) or "", time.monotonic() + SAY_AGAIN)
 
     def wait_until_ready(self, desk: Desk, gate: Gate, *, insist: bool = False) -> bool:
@@ -378,7 +380,7 @@ class Pool:
             self.later[gate] = (tip, self.awaited[gate])
 
     def is_due(self, now: float) -> bool:
-        """Whether a gate that was awaited is to be looked at."""
+        """Return whether it is time to look again at an awaited gate. Gates whose time has come are no longer awaited."""
         due = [gate for gate, at in self.awaited.items() if at <= now]
         for gate in due:
             del self.awaited[gate]
@@ -503,7 +505,7 @@ class WatchedRepository:
     silent: bool = False
 
     def look(self) -> None:
-        """What came in, and what is due; trouble with one repository is no other one's."""
+        """Deal with what arrived and with what is due. An error is reported, so that it stops no other repository."""
         try:
             self.listen()
             self.keep_deadlines()
@@ -539,7 +541,10 @@ class WatchedRepository:
                 publish(self.desk, after)
 
     def read_signals(self) -> None:
-        """What an agent of this machine needs nobody for any more. A run that waited for it goes on, in a process of its own."""
+        """Take back the gates that agents of this machine no longer need, by their signal files.
+
+        A run that waited for such a gate goes on, in a process of its own.
+        """
         for gate in needs.end_signalled(self.desk):
             self.say(f"gate {gate.id} was taken back: {gate.closing.text if gate.closing else ''}")
             run = gate.opened.run
@@ -553,7 +558,7 @@ class WatchedRepository:
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """What a worker looks after, and how much it does at once."""
+    """Plan of a worker: the repositories that it looks after, and how much it does at once."""
 
     places: Sequence[Path]
     env: Mapping[str, str]

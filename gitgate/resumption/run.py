@@ -83,8 +83,9 @@ class Renewer:
         return self.held
 
     def still_holds(self) -> bool:
-        """Whether the claim is ours for certain, before something is started: a process that stood still for most of a term hears
-        first whether somebody took over.
+        """Return whether the claim is certainly ours, before something is started.
+
+        A process that stood still for most of a term waits first, until it hears whether somebody took over.
         """
         term = self.held.said.term
         while self.clock() - self.renewed > term * claiming.GIVE_UP_AT:
@@ -97,7 +98,7 @@ class Renewer:
         self.resting.set()
 
     def give_up_with(self, act: Callable[[HeldClaim], Ended]) -> Ended:
-        """What `act` makes of the claim, which it ends; no renewal comes between. Where it fails, renewals go on."""
+        """Return the result of `act`, which ends the claim. No renewal comes between. If it fails, renewals go on."""
         with self.turn:
             if self.lost.is_set():
                 raise ClaimLost(self.reason, hint=f"git gate show {self.held.gate.id}")
@@ -149,8 +150,10 @@ Came = TypeVar("Came")
 
 @dataclass(frozen=True)
 class Resumed:
-    """What came of acting on one gate. `result`: `resumed`, `released` for another attempt, `failed`, `lost` to another runner;
-    or `started`, where nobody waited for it.
+    """Result of acting on one gate.
+
+    `result`: `resumed`, `released` for another attempt, `failed`, `lost` to another runner, or `started`, where nobody
+    waited for the end.
     """
 
     gate: str
@@ -183,7 +186,7 @@ class Errand:
 
 
 def log_of(desk: Desk, gate: str = "") -> Path:
-    """What runners of this repository tell: of one gate, or on the whole."""
+    """Return the file where runners of this repository write what they do: for one gate, or for all."""
     return desk.repo.state_dir / "logs" / f"{gate or 'runner'}.log"
 
 
@@ -352,8 +355,9 @@ def run_agent(
 
 
 def proves_reach(errand: Errand, desk: Desk, renewer: Renewer) -> bool:
-    """Whether what the agent makes could be brought to the remote: tried before it starts. It may be away for a while;
-    where it does not come back in time the claim is lost, and nothing was done.
+    """Return whether the agent's commits could be pushed to the remote, before the agent is started.
+
+    A remote that is away is tried again. If it does not come back in time, the claim is lost, and nothing was done.
     """
     gate, remote = renewer.held.gate, renewer.held.remote
     if remote is None:
@@ -527,7 +531,7 @@ def claimed_at(held: HeldClaim) -> str:
 def tell_outcome(
     errand: Errand, held: HeldClaim, done: Delivered, log: str, *, again: bool, remains: str = ""
 ) -> Resumed:
-    """What came of it, told to whoever watches."""
+    """Report the outcome of a resumed gate to whoever watches, and return it as a result."""
     if remains:
         errand.say(remains)
     made = f": {counted(len(done.commits), 'commit')} on {done.target.branch}" if done.commits else ""
@@ -537,8 +541,9 @@ def tell_outcome(
 
 
 def told_at_the_end(desk: Desk, found: Situation, outcome: AgentOutcome, *, again: bool) -> delivery.Told:
-    """What others hear of the ending: without secrets, and not without end. What an agent that asked again did not commit
-    goes on with its new question.
+    """Return the report of the agent's end for others, without secrets and limited in length.
+
+    What an agent that asked again did not commit goes on with its new question, and is not listed.
     """
     env = desk.settings.env
     left = () if again else resumption.uncommitted(desk, found)
@@ -556,10 +561,11 @@ def tell_ending(errand: Errand, ended: Finished) -> None:
 
 
 def record_when_heard(errand: Errand, renewer: Renewer, act: Callable[[HeldClaim], Came]) -> Came:
-    """The same again while the shared repository cannot be reached, or could not do it: the agent has done its part already.
-    What it refuses is not tried again.
+    """Repeat `act` while the shared repository cannot be reached, or cannot do it, because the agent has done its part
+    already.
 
-    The claim is held meanwhile, however long that is: with the first renewal that arrives, it is tried again.
+    What that repository refuses is not tried again. The claim is held meanwhile, however long that takes. With the
+    first renewal that arrives, `act` is tried again.
     """
     for pause in chain(SAYS_LATER, repeat(SAYS_LATER[-1])):
         try:
@@ -578,7 +584,10 @@ def record_when_heard(errand: Errand, renewer: Renewer, act: Callable[[HeldClaim
 
 
 def may_pass(failed: GateError | OSError) -> bool:
-    """Whether nobody judged what was to be recorded: out of reach, locked, full, not writable, or a hook that could not run."""
+    """Return whether a failure may pass, because nobody judged what was to be recorded.
+
+    That is so where the repository is out of reach, locked, full or not writable, or where a hook could not run.
+    """
     if isinstance(failed, GitFailed) and inability_here(failed):
         return True
     return isinstance(failed, RemoteUnreachable | LostRace) or tells_of_full_disk(failed)

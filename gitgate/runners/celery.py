@@ -103,7 +103,7 @@ def broker_answers(app: Any) -> str:
 
 
 def need_broker(settings: Settings) -> None:
-    """That there is one, and that it answers."""
+    """Refuse to go on unless the broker answers."""
     app = make_app(settings)
     silent = broker_answers(app)
     if silent:

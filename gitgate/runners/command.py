@@ -29,7 +29,7 @@ class CommandRunner:
 
 
 def handing_program(settings: Settings) -> str:
-    """What is set; Usage where nothing is, or a file that nobody can start."""
+    """Return the program that is set. Usage where none is set, or where its file cannot be started."""
     program = settings.text("runnerCommand")
     if not program:
         raise Usage(

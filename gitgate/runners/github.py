@@ -44,7 +44,7 @@ class GitHubRunner:
 
 
 def gh_token(host: str, env: Mapping[str, str]) -> str:
-    """What `gh auth login` keeps for this host; empty where there is no `gh`, or it knows none."""
+    """Return the token that `gh auth login` keeps for this host; empty where there is no `gh`, or it has none."""
     return told_by("gh", "auth", "token", "--hostname", host, env=env).strip()
 
 
@@ -55,7 +55,7 @@ def ssh_host(name: str, env: Mapping[str, str]) -> str:
 
 
 def told_by(name: str, *words: str, env: Mapping[str, str]) -> str:
-    """What a program of the person's says to a question; empty where there is none, or it has no answer."""
+    """Return what a program of the person's prints; empty where there is none, or it fails or takes too long."""
     program = shutil.which(name, path=env.get("PATH"))
     if program is None:
         return ""

@@ -27,9 +27,9 @@ class AnsweredGate(NamedTuple):
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be acted on: these gates of the repository at `directory`, or all that can be. `log` is where it tells.
+    """Order to a runner: to act on these gates of the repository at `directory`, or on all that can be.
 
-    `address` is where others reach the repository.
+    `log`: the file where the runner writes what it does. `address`: where other machines reach the repository.
     """
 
     directory: Path
