@@ -86,7 +86,7 @@ signals.worker_process_init.connect(watch_pipe)
 
 
 def act_on_message(task: Any, address: str, gate: str, commit: str, stalled: bool) -> str:
-    """Act on one answer, if nobody else does; what came of it, in a word for the log."""
+    """Act on one answer, if nobody else does. Return the result in a word for the log."""
     if not is_served(settings, address):
         log.warning("refused: gitgate.queue.repositories of this machine does not name %s", address)
         return "refused"
@@ -113,7 +113,7 @@ def act_on_message(task: Any, address: str, gate: str, commit: str, stalled: boo
 
 
 def act_in_cache(task: Any, address: str, gate: str, commit: str, *, watch: bool) -> str:
-    """In this machine's repository for that address, which is rid of the gate afterwards."""
+    """Act on a gate in this machine's repository for that address, and then erase the gate from it."""
     place = cache.open_cache(terms(), address, environment)
     desk = open_desk(place, environment)
     try:
@@ -131,15 +131,16 @@ def act_in_cache(task: Any, address: str, gate: str, commit: str, *, watch: bool
 
 
 def tidy_own_cache() -> None:
-    """After each answer as well as in a sweep: a sweep runs on one machine, and each machine has a cache of its own."""
+    """Tidy this machine's cache after an answer. A sweep runs on one machine, and each has a cache of its own."""
     with suppress(GateError, OSError):
         cache.tidy_cache(terms(), environment, time.time(), log.info)
 
 
 def act(place: Path, desk: Desk, gate: str, *, watch: bool) -> Resumed:
-    """To its end, with the attempts that the settings allow; where it cannot be begun here, that is noted, and another worker may.
+    """Act on a gate to its end, with the attempts that the settings allow.
 
-    With `watch`, stay while somebody's lease does not move: they may be gone, and it is taken over at the end of its term.
+    Where it cannot be begun here, that is noted, and another worker may. With `watch`, stay while somebody's lease does
+    not move: its holder may be gone, and then the claim is taken over at the end of its term.
     """
     pool, left = pool_of(place, desk), float("inf")
     while True:

@@ -58,8 +58,10 @@ Script = Any
 
 @dataclass(frozen=True)
 class Played:
-    """How a run went. `starts`: its agents, as `start coder` and `resume coder`; `asked`: its questions; `told`: what each agent
-    was told last; `doubted`: steps of which a person was asked whether they were done; `crash`: where it was killed.
+    """Result of a played run.
+
+    `starts`: its agents, as `start coder` and `resume coder`. `asked`: its questions. `told`: what each agent was told
+    last. `doubted`: the steps of which a person was asked whether they were done. `crash`: where the run was killed.
     """
 
     id: str
@@ -99,7 +101,7 @@ class Cast:
     ended: dict[tuple[str, int], Any] = field(default_factory=dict)
 
     def next_of(self, who: str, script: Script, *given: Any) -> Any:
-        """The next thing that somebody says; the last one again, where nothing more is written down."""
+        """Return the next thing that somebody says; the last one again where nothing more is written down."""
         if callable(script):
             return called(script, given, {})
         if isinstance(script, list):
@@ -139,9 +141,7 @@ def usually(asked: Question) -> Any:
 
 
 class Unseen(Before):
-    """State before an agent that is written down. Nothing is ever new since then: the agent leaves nothing but its
-    words.
-    """
+    """State before an agent that is written down: nothing is ever new, because the agent leaves only its words."""
 
     def newer(self, desk: Desk, name: str) -> Mapping[str, Any] | None:  # noqa: ARG002
         return None
@@ -152,7 +152,7 @@ class Unseen(Before):
 
 @dataclass
 class ScriptedRun(AgentRun):
-    """A step's agent that is written down. What it said once, it is not asked for again."""
+    """Run of a step's agent that is written down. It is not asked again for what it has said."""
 
     cast: Cast = field(default_factory=lambda: Cast({}, None))
 
@@ -192,7 +192,7 @@ def wishes_of_nobody() -> Any:
 
 
 class Crash(BaseException):
-    """The end of a process, as far as one process can have it. `git gate` is not told: nothing is let go."""
+    """End of a process, as far as one process can have it. Nothing is reported to `git gate`, and nothing is let go."""
 
 
 @dataclass
@@ -212,7 +212,7 @@ class Fuse:
 
 @dataclass
 class CrashingRun(HeldRun):
-    """A run whose process ends at a chosen event: from then on it writes nothing, and lets nothing go."""
+    """Run whose process ends at a chosen event. From then on it writes nothing, and lets nothing go."""
 
     fuse: Fuse = field(default_factory=Fuse)
     dead: bool = False
@@ -231,7 +231,7 @@ class CrashingRun(HeldRun):
         super().check_held()
 
     def die(self) -> None:
-        """The system takes back the locks, and nothing else."""
+        """Release the locks, as the system does when a process ends, and nothing else."""
         for one in self.family:
             one.dead = True
             one.over.set()
@@ -275,7 +275,7 @@ def crashing(held: HeldRun, fuse: Fuse, family: list[CrashingRun] | None = None)
 
 @dataclass
 class Stage:
-    """A repository of its own, in which flows are run."""
+    """Repository of its own, in which flows are run."""
 
     place: Path
     env: dict[str, str]
@@ -304,7 +304,7 @@ class Stage:
         return self.answer(ended, cast) or self.send(ended, cast) or self.skip_to(ended.until)
 
     def send(self, ended: FlowEnding, cast: Cast) -> bool:
-        """The next signal of each topic that the run waits for; False where nothing more is written down."""
+        """Send the next signal of each topic that the run waits for. False where nothing more is written down."""
         desk = self.desk()
         try:
             every = with_children(desk, load_run(desk, ended.id))
@@ -354,7 +354,7 @@ class Stage:
             desk.close()
 
     def replayed(self, flow: FlowFunction[..., Any], held: CrashingRun, cast: Cast) -> FlowEnding | None:
-        """One replay; None where it was killed."""
+        """Replay the run once, and return how that ended; None where it was killed."""
         given, before = held.run.started.said["given"], set(threading.enumerate())
         around = Surroundings(self.desk, prepare=lambda engine: self.cast_in(engine, cast))
         try:
@@ -387,7 +387,7 @@ class Stage:
         engine.stays = 0.0
 
     def answer(self, ended: FlowEnding, cast: Cast) -> bool:
-        """People answer what the run waits for; False where none of them says anything."""
+        """Let people answer what the run waits for. False where none of them says anything."""
         desk, spoke = self.desk(), False
         try:
             for gate_id in ended.gates:
@@ -460,7 +460,7 @@ def given_to(gate: Gate, said: Any) -> Given:
 
 @contextmanager
 def stage() -> Iterator[Stage]:
-    """A repository of its own for several runs; it is gone afterwards."""
+    """Make a repository of its own for several runs, and delete it afterwards."""
     with tempfile.TemporaryDirectory(prefix="gitgate-stage-") as room:
         given = config.environment()
         place = Path(room) / "repository"

@@ -340,8 +340,7 @@ def policy_check(id: str | Gate, *, who: str | None = None, directory: Directory
 def policy_check(
     id: str | Gate | None = None, *, who: str | None = None, directory: Directory = None
 ) -> Policy | Ruling:
-    """Return who may answer a gate, by which rule, and why; without a gate, the rules. BrokenPolicy: one cannot be
-    read.
+    """Return who may answer a gate, by which rule, and why; without a gate, the rules. BrokenPolicy: one is unreadable.
 
     >>> gitgate.policy_check("7k2f", who="@grace").allowed
     """
@@ -402,7 +401,7 @@ def only(desk: Desk, gate: Folded) -> Resumed:
 
 
 def every_one_elsewhere(desk: Desk, runner: str) -> tuple[Resumed, ...]:
-    """Each that the other runner can act on, by itself."""
+    """Leave to the other runner each gate that it can act on. Return a result for each."""
     from ..resumption.calls import leave_all
     from ..resumption.run import Resumed
 

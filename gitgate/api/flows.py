@@ -167,7 +167,7 @@ def check_text(what: str, value: object) -> None:
 
 
 def check_tries(tries: int, backoff: str | float, max_minutes: float | None) -> float:
-    """The first pause between two tries, in seconds."""
+    """Return the first pause between two tries, in seconds."""
     if tries < 1 or (max_minutes is not None and not 0 < max_minutes < LONGEST_SLEEP / 60):
         raise Usage(
             f"expected at least one try, and a limit above zero; found tries={tries}, max_minutes={max_minutes}",
@@ -284,7 +284,7 @@ def again(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def now() -> dt.datetime:
-    """The moment, in UTC; in a flow the one at which the flow came here first."""
+    """Return the moment, in UTC; in a flow the one at which the flow came here first."""
     engine = current()
     if engine is None:
         return dt.datetime.now(dt.UTC)
@@ -293,7 +293,7 @@ def now() -> dt.datetime:
 
 
 def length_of(duration: str | float) -> float:
-    """A duration in seconds."""
+    """Return a duration in seconds."""
     length = float(duration) if isinstance(duration, int | float) else float(parse_duration(duration))
     if not 0 <= length < LONGEST_SLEEP:
         raise Usage(f"expected from 0 to {LONGEST_SLEEP:,} seconds; found {duration}", hint='"2h", or 7200')
@@ -324,9 +324,7 @@ def until(when: dt.datetime | str) -> None:
 
 @dataclass(frozen=True)
 class ReceivedSignal:
-    """Signal that somebody sent to a run: its value, by whom and when. `agent`: the agent's name, where an agent sent
-    it.
-    """
+    """Signal that somebody sent to a run: its value, by whom and when. `agent`: name of the agent that sent it, if any."""
 
     topic: str
     value: Any = None
@@ -350,14 +348,14 @@ def receive(topic: str, *, timeout: str | int | None = None) -> ReceivedSignal |
 
 
 def random() -> float:
-    """A number from 0 to 1; in a flow the same each time it is replayed."""
+    """Return a number from 0 to 1; in a flow the same each time it is replayed."""
     engine = current()
     number = chance.random
     return number() if engine is None else float(engine.perform("random", "", lambda _: number(), brief=True))
 
 
 def uuid() -> str:
-    """A new id; in a flow the same each time it is replayed."""
+    """Return a new id; in a flow the same each time it is replayed."""
     engine = current()
     found = str(uuids.uuid4())
     return found if engine is None else str(engine.perform("uuid", "", lambda _: found, brief=True))
@@ -376,8 +374,8 @@ def note(text: str) -> None:
 
 
 def patched(name: str) -> bool:
-    """Return whether the code after a change counts: true in runs that come here only now, false in those that were
-    past it.
+    """Return whether the code after a change counts: true in runs that come here only now, false in those already past
+    it.
 
     >>> if gitgate.patched("ask the owner too"):
     ...     gitgate.pause("And you, owner?")
@@ -386,7 +384,7 @@ def patched(name: str) -> bool:
 
 
 def step_id() -> str:
-    """A key for the step that is being done, the same in each replay: for services that do a thing once for a key."""
+    """Return a key for the step that is being done, the same in each replay: for services that act once for a key."""
     engine = need_engine("step_id")
     found = STEP.get()
     if not found:

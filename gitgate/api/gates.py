@@ -279,7 +279,7 @@ def completed(
     said: str | Sequence[tuple[str, str]],
     took: float,
 ) -> tuple[Conversation, Given | None]:
-    """How the conversation was held, for the record, and the answer that it came to; None where it came to none."""
+    """Return how the conversation was held, for the record, and the answer that it came to; None where it came to none."""
     from ..questions.answers import talk_question
     from ..text.secrets import redact, secret_values
 
@@ -324,7 +324,7 @@ def completed(
 
 
 def delivery(desk: Desk, *, resume: bool) -> Deliver:
-    """An answer given where the agent ran starts it there; what that takes is loaded only where it is allowed."""
+    """Return how to deliver an answer: where the agent ran, and if that is allowed there, it starts the agent."""
     if desk.settings.flag("resumeHere"):
         from ..resumption.calls import deliver_here, leave_here
 
@@ -424,7 +424,7 @@ def edit(
 
 
 def diff(id: str | Gate | None = None, *, stat: bool = False, directory: Directory = None) -> str:
-    """The partial work as a diff against the commit that it stands on; empty where there is none."""
+    """Return the partial work as a diff against the commit that it stands on; empty where there is none."""
     from ..acts import find_gate
     from ..gates.work import diff_of
 
@@ -447,7 +447,7 @@ def worktree(id: str | Gate, place: str | Path | None = None, *, directory: Dire
 
 
 def tree(*, all: bool = False, directory: Directory = None) -> Mapping[str, tuple[Gate, ...]]:
-    """Gates under the branch that their work is on; with `all` closed ones too. The branch is empty where there is none."""
+    """Return gates by their work's branch, which is empty where there is none; with `all` closed ones too."""
     from ..gates import Filter, by_branch, list_gates
 
     states = () if all else ("awaiting", "answered", "resuming", "failed")
@@ -538,7 +538,7 @@ def known_type(given: str) -> str:
 
 
 def found(desk: Desk, chosen: Filter) -> tuple[Gate, ...]:
-    """The gates whose records are whole; those of the archive last."""
+    """Return the gates whose records are whole; those of the archive last."""
     from .. import gates
 
     here = [one for one in gates.list_gates(desk, chosen) if one.state != "broken"]
@@ -584,7 +584,7 @@ def status(*, directory: Directory = None) -> Status:
 def log(
     id: str | Gate | None = None, *, n: int | None = None, directory: Directory = None
 ) -> tuple[Event, ...]:
-    """The audit trail of one gate or of all, newest first."""
+    """Return the audit trail of one gate or of all, newest first."""
     from ..acts.reporting import events_of_all, events_of_one
 
     with open_desk(directory) as desk:

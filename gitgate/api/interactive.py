@@ -74,7 +74,7 @@ class SessionResult(Generic[T]):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A person's word on going on: true where they said so. `reason` says why not, `message` is what they added to a yes."""
+    """Decision of a person on going on: true where they said so. `reason`: why not. `message`: added to a yes."""
 
     proceed: bool
     reason: str = ""
@@ -178,7 +178,7 @@ class Interactive(Generic[T]):
 
     @property
     def id(self) -> str | None:
-        """The gate's id; None before anything was asked."""
+        """Id of the gate; None before anything was asked."""
         return self._id
 
     @property

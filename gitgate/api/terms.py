@@ -51,8 +51,9 @@ class ShownAnswer(Answer):
 
 @dataclass(frozen=True, repr=False)
 class ShownGate:
-    """One gate as it is now, and what its record alone does not say. `details` is everything, in the shape of
-    `git gate show --json`; `record` is the gate as its events make it.
+    """Gate as it is now, with what its record alone does not say.
+
+    `details`: everything, in the shape of `git gate show --json`. `record`: the gate as its events make it.
     """
 
     record: Gate
@@ -83,7 +84,7 @@ class ShownGate:
 
     @property
     def session(self) -> Conversation | None:
-        """The conversation that ended it, with an answer or without."""
+        """Conversation that ended the gate, with an answer or without."""
         from ..render.shapes import held_of
 
         return held_of(self.record)
@@ -97,7 +98,7 @@ class ShownGate:
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the audit trail."""
+    """Line of the audit trail."""
 
     gate: str
     event: str
@@ -109,22 +110,23 @@ class Event:
 
 @dataclass(frozen=True)
 class Status:
-    """How many gates are in which state, and what each agent waits for."""
+    """Number of gates in each state, and what each agent waits for."""
 
     counts: Mapping[str, int]
     agents: tuple[Mapping[str, object], ...]
 
 
 def flow_here() -> Engine | None:
-    """The flow that the calling code belongs to. Where none was ever loaded, none is for this either."""
+    """Return the engine of the flow that the calling code belongs to. Where flows were never loaded, there is none."""
     engines = sys.modules.get(FLOWS)
     return engines.current() if engines is not None else None
 
 
 @contextmanager
 def open_desk(directory: Directory, said: Mapping[str, str] | None = None) -> Iterator[Desk]:
-    """A desk for one call; `said` are settings given by the caller. In bulk: a Python process lives long, so libgit2 is worth
-    its loading.
+    """Open a desk for one call. `said`: settings that the caller gave.
+
+    It works in bulk: a Python process lives long, so libgit2 is worth its loading.
     """
     from ..context import open_desk as opened
 
@@ -146,7 +148,7 @@ def published_gate(desk: Desk, published: Published) -> ShownGate:
 
 
 def seen(desk: Desk, gate: Gate, *, pushed: bool | None = None, archived: bool = False) -> ShownGate:
-    """A gate as callers get it."""
+    """Return a gate as callers get it."""
     from ..acts.sessions import session_facts
     from ..context.targets import remote_of
     from ..policy.ruling import marks
@@ -169,7 +171,7 @@ Choices = Sequence[str | tuple[str, str] | Mapping[str, str]] | Mapping[str, str
 
 
 def choices(given: Choices) -> tuple[Option, ...]:
-    """Labels (`LABEL=TEXT` as on the command line), pairs, or a mapping of labels to what they mean."""
+    """Read options: labels (`LABEL=TEXT` as on the command line), pairs, or a mapping of labels to what they mean."""
     from ..questions.drafts import option
 
     if isinstance(given, Mapping):
@@ -200,7 +202,7 @@ def from_file(file: str | Path, prompt: str | None, beside: Sequence[object]) ->
 
 
 def with_terms(draft: Draft, said: Mapping[str, object]) -> Draft:
-    """With the fields of the gate that were said; None was not, so that settings may decide."""
+    """Return the draft with the fields that were given. None was not given, so that settings may decide."""
     from ..questions.file import ASKED
 
     given: dict[str, Any] = {}
@@ -216,7 +218,7 @@ def with_terms(draft: Draft, said: Mapping[str, object]) -> Draft:
 
 
 def paths_given(paths: str | Path | Sequence[str | Path]) -> tuple[str, ...]:
-    """Paths as text. One alone is taken for a list of it: a `str` is a sequence of its letters to Python."""
+    """Return paths as text. One path alone counts as a list of it: Python takes a `str` for a sequence of letters."""
     return (str(paths),) if isinstance(paths, str | Path) else tuple(map(str, paths))
 
 
@@ -233,7 +235,7 @@ def read_attachments(desk: Desk, paths: Sequence[str]) -> dict[str, bytes]:
 
 
 def seconds(given: str | int | None) -> int | None:
-    """`"2h"` or a number of seconds."""
+    """Read a duration: `"2h"` or a number of seconds."""
     if given is None:
         return None
     from ..text import parse_duration
@@ -252,7 +254,7 @@ def given_in_python(
     *,
     approve: bool | None,
 ) -> Given:
-    """One of the ways to give an answer; True and False answer an approval."""
+    """Read an answer given in one of the ways of Python's interface. True and False answer an approval."""
     ways = [answer is not None, answers is not None, other is not None, approve is not None]
     if sum(ways) != 1:
         raise Usage("give the answer once: as a value, as answers, as other, or with approve or reject")
@@ -267,7 +269,7 @@ SessionOutcome = Literal["approval", "selection", "freeform", "structured"]
 
 
 class SessionTerms(TypedDict, total=False):
-    """How a conversation is to be held, for `type="session"`: the long flags' names."""
+    """Terms of a conversation, for `type="session"`, under the names of the long flags."""
 
     outcome: SessionOutcome | None
     system_prompt: str | None
@@ -308,7 +310,7 @@ class GateTerms(TypedDict, total=False):
 
 
 class InteractiveTerms(GateTerms, total=False):
-    """All that `ask_interactive` takes besides the prompt, the schema and how long to wait."""
+    """Keywords that `ask_interactive` takes besides the prompt, the schema and how long to wait."""
 
     outcome: SessionOutcome | None
     options: Choices
@@ -325,7 +327,7 @@ class InteractiveTerms(GateTerms, total=False):
 
 
 class PauseTerms(GateTerms, total=False):
-    """All that `pause` takes besides the prompt and how long to wait."""
+    """Keywords that `pause` takes besides the prompt and how long to wait."""
 
     context: object
 
@@ -364,7 +366,7 @@ class Words:
         return drafts.Draft((question,))
 
     def talk(self, used: Mapping[str, object], options: Sequence[Option]) -> Talk | None:
-        """The conversation that is described; None where nothing is said of one."""
+        """Return the conversation that is described; None where nothing is said of one."""
         if not used and self.type is None:
             return None
         from ..questions.drafts import refuse_elsewhere, talk_of
@@ -379,7 +381,7 @@ class Words:
 
 
 def keyword_of(name: str) -> str:
-    """A field of the conversation as its keyword is written."""
+    """Return a field of the conversation as its keyword is written."""
     word = next((word for word, field in SESSION_FIELDS.items() if field == name), name)
     return 'type="session"' if name == "type" else word
 
@@ -392,7 +394,7 @@ def refuse_unknown(function: str, given: Mapping[str, object], known: Container[
 
 
 def as_in_file(name: str, value: object) -> object:
-    """One value as a question file would have it."""
+    """Return one value as a question file would have it."""
     from ..questions.drafts import as_json, parse_json
 
     if name == "mcp_config" and isinstance(value, str | Path):
@@ -407,7 +409,7 @@ def as_in_file(name: str, value: object) -> object:
 
 @dataclass(frozen=True)
 class Asking:
-    """A question with everything that belongs to it, before there is a desk."""
+    """Question with everything that belongs to it, before there is a desk."""
 
     draft: Draft
     wishes: AskWishes
@@ -453,7 +455,7 @@ def asked_as(
     *,
     blocks: bool,
 ) -> Asking:
-    """A question of type session, with the terms that any question has."""
+    """Return a question of type session, with the terms that any question has."""
     from ..acts.asking import AskWishes
 
     words = Words(
@@ -480,7 +482,7 @@ def asked_as(
 
 
 def asked_in_flow(engine: Engine, asking: Asking, *, wait: bool) -> ShownGate:
-    """`ask` as a step."""
+    """Do `ask` as a step of a flow."""
     return shown(engine, open_in_flow(engine, asking, wait=wait, kind="ask", name=asking.draft.key or ""))
 
 
@@ -498,7 +500,7 @@ def shown(engine: Engine, gate: Folded) -> ShownGate:
 
 
 def waited_in_flow(engine: Engine, gate: str) -> ShownGate:
-    """`wait` as a step."""
+    """Do `wait` as a step of a flow."""
     from ..flows.steps import noting
 
     def act(_doing: Doing) -> dict[str, str]:
@@ -509,7 +511,7 @@ def waited_in_flow(engine: Engine, gate: str) -> ShownGate:
 
 
 def checked_in_flow(engine: Engine, gate: str) -> ShownGate:
-    """`check` as a step: what it saw the first time."""
+    """Do `check` as a step of a flow. A replay returns what it saw the first time."""
 
     def act(_doing: Doing) -> dict[str, str]:
         found = engine.find(gate)

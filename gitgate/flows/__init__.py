@@ -185,9 +185,7 @@ def ask_own(
 
 
 def is_asked_by(gate: Gate, step: RunStep, draft: Draft) -> bool:
-    """Return whether a gate with a step's key is that step's: it asks the same, and was not asked before the step
-    began.
-    """
+    """Return whether a gate with a step's key is that step's: it asks the same, and not before the step began."""
     asked, wanted = (
         [(q.prompt.strip(), q.type, q.labels) for q in questions]
         for questions in (gate.opened.questions, draft.questions)

@@ -55,18 +55,18 @@ GO_ON = "You were interrupted in the middle of your task. What you did is still 
 
 
 class AgentFailed(Failure):
-    """An agent of a flow came to no end of its own."""
+    """Error of an agent of a flow that came to no end of its own."""
 
     code = "agent_failed"
 
 
 class RunStalled(FlowEnds):
-    """Nothing here can go on with the run, and another machine could."""
+    """Stop of a run that nothing here can go on with, and another machine could."""
 
 
 @dataclass(frozen=True)
 class AgentSignal:
-    """How an agent ended. `output`: all that it said, where that was an object; `gates`: what it asked on the way."""
+    """Signal by which an agent ended. `output`: all that it said, if that was an object. `gates`: what it asked."""
 
     status: str
     summary: str = ""
@@ -90,7 +90,7 @@ def signal_from(said: Mapping[str, Any]) -> AgentSignal:
 
 @dataclass
 class AgentRun:
-    """One step's agent, from its start to its end, through whatever it asks."""
+    """Run of one step's agent, from its start to its end, through whatever it asks."""
 
     engine: Engine
     doing: Doing
@@ -134,7 +134,7 @@ class AgentRun:
     # one start of its program
 
     def one_round(self, gate: Gate | None) -> tuple[Finished, AgentOutcome, Before]:
-        """The end of the program that was started for this round, now or before."""
+        """Return the end of the program that was started for this round, now or before."""
         number = len(self.gates)
         folder = self.folder(number)
         last = sorted(folder.glob("try-*"), key=lambda place: int(place.name[4:]))
@@ -153,7 +153,7 @@ class AgentRun:
 
     @property
     def first_prompt(self) -> str:
-        """The task, after what the agent is told about itself where its program takes that in no other way."""
+        """Return the task, after what the agent is told about itself if its program takes that in no other way."""
         return "\n\n".join(part for part in (self.start.before, self.prompt) if part)
 
     def folder(self, number: int) -> Path:
@@ -163,7 +163,10 @@ class AgentRun:
         return found
 
     def ended_before(self, place: Path) -> Finished | None:
-        """How a program ended that an earlier process of ours started. Its keeper ends it when that process dies."""
+        """Return how a program ended that an earlier process of ours started; None where it did not exit by itself.
+
+        The program's keeper ends it when that process dies.
+        """
         from ..agents import keeper
         from ..agents.process import recall
 
@@ -175,7 +178,7 @@ class AgentRun:
         return ended if ended is not None and ended.ending is ProcessEnding.EXITED else None
 
     def refuse_elsewhere(self, number: int, *, started: bool) -> None:
-        """A conversation that is on another machine goes on there; nobody starts a second one."""
+        """Refuse to start a second conversation where the first is on another machine, and has to go on there."""
         again = self.doing.again
         host = again.begun.text("host") if again is not None else host_name()
         if number == 0 and not started and host != host_name():
@@ -187,7 +190,7 @@ class AgentRun:
             )
 
     def start_program(self, place: Path, prompt: str, gate: Gate | None, *, again: bool) -> Finished:
-        """Start it, in its own conversation where it was started before, and with the answer where it has asked."""
+        """Start the program: in its own conversation if it was started before, and with the answer if it has asked."""
         from .. import setup
         from ..agents import process, scrubbed
         from ..resumption import answer_document, answer_texts
@@ -237,7 +240,7 @@ class AgentRun:
         return ended
 
     def check_wanted(self) -> None:
-        """An agent is ended where another process took the run over, a person stops it, or another branch was first."""
+        """End the agent if another process took the run over, a person stops the run, or another branch was first."""
         held = self.engine.held
         self.engine.check_branch()
         held.check_held()
@@ -245,8 +248,7 @@ class AgentRun:
             raise self.engine.broken_by(RunStops("the run was stopped"))
 
     def bring_session(self) -> None:
-        """Restore the agent's conversation from the session saved with its last gate, if its program has not run here
-        since.
+        """Restore the agent's conversation from its last gate, if its program has not run here since.
 
         RunStalled, which names the machine that asked, where that session cannot be had here.
         """
@@ -272,9 +274,7 @@ class AgentRun:
             adapter.place(saved, self.desk.repo.place, env, self.start.settings.program)
 
     def surroundings(self, call_of: str) -> dict[str, str]:
-        """Return the variables that the agent's program gets. `call_of`: the gate that decides on a deferred tool call,
-        or empty.
-        """
+        """Return the variables that the agent's program gets. `call_of`: the gate that decides on a deferred call."""
         from ..resumption import named_in_git
 
         env = self.desk.settings.env
@@ -289,7 +289,7 @@ class AgentRun:
         return {**named, RUN: self.engine.run_id, STEP: self.doing.id, TERMS: self.told_terms(), "PATH": path}
 
     def told_terms(self) -> str:
-        """On what terms it asks by itself: on those of its step."""
+        """Return the terms on which the agent asks by itself: those of its step."""
         who = {"flow": self.engine.held.run.flow, "agent": self.start.name}
         human = {"human": self.terms.human_escalation}
         return json.dumps({**who, **human, **self.terms.of_question()})
@@ -297,7 +297,10 @@ class AgentRun:
     # what it said
 
     def read_end(self, outcome: AgentOutcome, before: Before) -> tuple[AgentSignal, Need | None]:
-        """Its signal file if it wrote one, else the object that ends its words, else that it ended."""
+        """Read how the agent ended: by its signal file if it wrote one, else by the object that ends its words.
+
+        If there is neither, its words alone say so.
+        """
         written = before.newer(self.desk, self.start.name)
         self.source = needs.SAID if written is None else f"{self.start.name}.json"
         said = written if written is not None else last_object(outcome.text)[0]
@@ -325,7 +328,7 @@ class AgentRun:
             )
 
     def gate_for(self, need: Need | None, before: Before) -> Gate | None:
-        """The gate that this round ended at: one that the agent opened itself, or one for what it said it needs."""
+        """Return the gate that this round ended at: one that the agent opened, or a new one for what it needs."""
         with self.engine.turn:
             opened = before.opened_since(self.desk, self.doing.id)
         if opened is not None:
@@ -346,7 +349,7 @@ class AgentRun:
         return gate
 
     def open_for(self, draft: Draft, made: Sequence[str] = ()) -> Gate:
-        """With the agent's own session, so that a person can join it, and it can go on elsewhere."""
+        """Open a gate with the agent's own session, so that a person can join it, and it can go on elsewhere."""
         number = len(self.gates)
         step = Doing(self.doing.id if number == 0 else f"{self.doing.id}.{number}")
         with self.engine.in_session(SessionRef(self.start.program, self.session)):
@@ -405,7 +408,7 @@ class Before:
         return None
 
     def newer(self, desk: Desk, name: str) -> Mapping[str, Any] | None:
-        """The signal file of that agent, if it was written since."""
+        """Return the content of that agent's signal file, if it was written since."""
         place = desk.repo.place / desk.settings.text("signals") / f"{name}.json"
         with suppress(OSError, ValueError, RecursionError):
             seen = place.stat()
@@ -419,7 +422,7 @@ class Before:
         return None
 
     def opened_since(self, desk: Desk, step: str) -> str | None:
-        """A gate that the agent opened in its shell in this step, and that waits."""
+        """Return the gate that the agent opened in its shell in this step, and that waits."""
         for ref, tip in desk.refs.under(OPEN).items():
             if ref not in self.gates:
                 gate = desk.records.load(ref.removeprefix(OPEN), tip)
@@ -435,7 +438,7 @@ def run_agent(
     own: FlowTerms = FlowTerms(),
     max_minutes: float | None = None,
 ) -> AgentSignal:
-    """One step that runs the agent `name`: started once, and gone on with until it needs nobody any more."""
+    """Run the agent `name` as one step: it is started once, and gone on with until it needs nobody any more."""
     terms = own.below(engine.terms)
     if terms.human_escalation is None:
         terms = replace(terms, human_escalation=engine.desk.settings.flag("humanEscalation"))
@@ -466,7 +469,10 @@ def run_agent(
 
 
 def start_of(engine: Engine, name: str) -> agency.AgentStart:
-    """How an agent is started. One that is not set up here is no error of the flow: what was done stays, and the run goes on later."""
+    """Return how an agent is started.
+
+    An agent that is not set up here is no error of the flow: what was done stays, and the run can go on later.
+    """
     try:
         with engine.turn:
             return agency.how_started(engine.desk, name)

@@ -149,9 +149,7 @@ class Race:
     late: float = 0.0
 
     def end_losers(self, losers: Sequence[int]) -> None:
-        """Withdraw the open gates of the other branches, end their child runs, and record their unfinished steps as
-        lost.
-        """
+        """Withdraw the open gates of the other branches, end their child runs, and record their open steps as lost."""
         begun = tuple(f"{self.id}/{number}/" for number in losers)
         steps = [step for step in self.engine.held.run.steps.values() if step.id.startswith(begun)]
         engine = self.engine
@@ -167,7 +165,7 @@ class Race:
                     self.engine.append("raised", step=step.id, error=LOST)
 
     def gates_of(self, step: RunStep) -> list[str]:
-        """Of a step that was cut off also one that its process opened in its last moment."""
+        """Return the gates of a step; of one that was cut off, also a gate that its process opened in its last moment."""
         if step.is_over:
             return step.gates
         key = f"{self.engine.run_id}/{step.id}"
@@ -198,15 +196,16 @@ def first_error(came: Sequence[object]) -> BaseException:
 def run_lines(
     engine: Engine, branches: Sequence[Callable[[], T]], lines: Sequence[Branch], race: Race | None = None
 ) -> list[T | BaseException]:
-    """Each branch in a thread of its own, on its line. What is raised in one is what it came to."""
+    """Run each branch in a thread of its own. The error of a branch is its result."""
     group = BranchGroup(engine, branches, lines)
     group.run(race)
     return group.came
 
 
 class BranchGroup(Generic[T]):
-    """The threads of branches that run at once. Between the end of the last one and whoever goes on then, the run never seems
-    to wait.
+    """Threads of branches that run at once.
+
+    After the last one has ended, and before the flow goes on, the run never seems to wait.
     """
 
     def __init__(self, engine: Engine, branches: Sequence[Callable[[], T]], lines: Sequence[Branch]) -> None:
@@ -250,9 +249,7 @@ class BranchGroup(Generic[T]):
                     self.engine.end_branch()
 
     def let_go(self) -> None:
-        """Let the flow go on in the place of one of its branches. A branch that has not ended no longer counts as
-        active.
-        """
+        """Let the flow go on in the place of one of its branches. One that has not ended no longer counts as active."""
         with self.engine.turn:
             self.engine.active -= max(len(self.left) - 1, 0)
             self.left.clear()
@@ -260,7 +257,7 @@ class BranchGroup(Generic[T]):
 
 
 def close_lines(lines: Sequence[Branch]) -> None:
-    """Nobody works in them any more: end what reads objects there."""
+    """Close the desks of branches in which nobody works any more, so that nothing reads objects there."""
     for line in lines:
         if line.desk is not None:
             line.desk.close()
@@ -270,7 +267,7 @@ def close_lines(lines: Sequence[Branch]) -> None:
 
 
 class RestingSelector(selectors.DefaultSelector):
-    """Asked for as long as it takes, it tells the loop first: nothing is ready, no timer runs."""
+    """Selector that tells the loop first when it is asked to wait without end: nothing is ready, and no timer runs."""
 
     loop: FlowLoop | None = None
 
@@ -300,7 +297,7 @@ class CountedThreads(ThreadPoolExecutor):
 
 
 class FlowLoop(asyncio.SelectorEventLoop):
-    """The loop of a flow. `due`: calls that are over, and of which it has not heard yet."""
+    """Event loop of a flow. `due`: calls that are over, and of which the loop has not heard yet."""
 
     def __init__(self, engine: Engine) -> None:
         self.selector = RestingSelector()
@@ -314,9 +311,7 @@ class FlowLoop(asyncio.SelectorEventLoop):
         self.selector.loop = self
 
     def rest(self) -> None:
-        """Count the loop as waiting while it only awaits calls: each runs in a thread of its own, which counts for
-        itself.
-        """
+        """Count the loop as waiting while it only awaits calls. Each runs in a thread, which counts for itself."""
         engine = self.engine
         with engine.turn:
             if self.due or self.threads.busy or not self.pending or engine.broken or engine.lost:
@@ -334,7 +329,7 @@ class FlowLoop(asyncio.SelectorEventLoop):
                 self.engine.come_back()
 
     def begin(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
-        """A call in a thread of its own, on a line that is numbered now."""
+        """Begin a call in a thread of its own, as a branch that is numbered now."""
         engine = self.engine
         future: asyncio.Future[Any] = self.create_future()
         with engine.turn:
@@ -383,7 +378,7 @@ class FlowLoop(asyncio.SelectorEventLoop):
     def new_task(
         self, _loop: object, call: Coroutine[Any, Any, Any], context: Context | None = None, **how: Any
     ) -> asyncio.Task[Any]:
-        """A task's steps have a line of their own: it may go on beside others."""
+        """Make a task whose steps are a branch of their own, because it may go on while others do."""
         context = (context or copy_context()).copy()
         above = BRANCH.get()
         with self.engine.turn:
@@ -396,7 +391,7 @@ class FlowLoop(asyncio.SelectorEventLoop):
         return value
 
     async def flow(self, call: Any) -> Any:
-        """The flow itself. What it began and did not await comes to its end before the flow does."""
+        """Run the flow itself. What it began and did not await is finished before the flow ends."""
         self.set_task_factory(cast("Any", self.new_task))
         try:
             value = await call

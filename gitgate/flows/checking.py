@@ -47,7 +47,7 @@ Json = dict[str, Any]
 
 @dataclass
 class RunWatch:
-    """One run, watched until it is over. `waited`: called when what it waits for has come, once for each wait."""
+    """Watch of one run until it is over. `waited`: called when what the run waits for has come, once for each wait."""
 
     desk: Desk
     run: str
@@ -61,7 +61,7 @@ class RunWatch:
     called_at: str = ""
 
     def events(self, seconds: float | None = None) -> Iterator[Json]:
-        """Each event, from the run's first one on, and those of the runs that it has called."""
+        """Yield each event of the run from its first one on, and those of the runs that it has called."""
         start = self.monotonic()
         remote, heard = remote_of(self.desk), start
         while True:
@@ -101,7 +101,7 @@ class RunWatch:
             yield {**line, "event": "agent:completed", "by": None, "agent": step.begun.text("agent"), **said}
 
     def received(self) -> Iterator[Json]:
-        """Gates that are decided by now."""
+        """Yield the gates that were decided since the last look."""
         for name in [name for name, told in self.asked.items() if not told]:
             gate = self.gate(name)
             if gate is not None and gate.state != AWAITING:
@@ -142,7 +142,7 @@ def asked_at(desk: Desk, gates: Sequence[str]) -> dict[str, tuple[str, bool]]:
 
 
 def details_of(desk: Desk, run: Run) -> dict[str, object]:
-    """A run with its input and its steps, as JSON has it."""
+    """Return a run with its input and its steps, as JSON has it."""
     archived = desk.refs.get(RUNS + run.id) is None
     return {**run_details(run, asked_at(desk, run.waits_for)), "archived": archived}
 
@@ -184,12 +184,12 @@ BUNDLE = ".bundle"
 
 
 class RecordEnds(FlowEnds):
-    """The code has come to the end of what is recorded, and did the same until there."""
+    """End of the record in a replay: the code did until there what is recorded."""
 
 
 @dataclass
 class RecordedRun(HeldRun):
-    """A journal that is read and not written: nothing is done, and nobody is asked."""
+    """Journal that is read and not written: nothing is done, and nobody is asked."""
 
     recorded = True
 
@@ -271,7 +271,7 @@ def compared(engine: Engine, recorded: Run, call: Callable[[], Any]) -> Replayed
 
 
 def as_recorded(recorded: Run, state: str, reason: str) -> ReplayedRun:
-    """A run that did not end well is the same where it ends like this again."""
+    """Return the result for a replay that did not end well: `same` if the recorded run ended in that state too."""
     if recorded.state == state:
         return ReplayedRun(recorded.id, "same", reason)
     return ReplayedRun(recorded.id, "diverged", f"it was {recorded.state}, and is {state} now: {reason}")
@@ -308,7 +308,7 @@ def export_run(desk: Desk, run: Run, file: Path) -> Path:
 
 
 def with_children(desk: Desk, run: Run) -> Iterator[Run]:
-    """The run, the runs that its steps are, and those in which one of them started afresh; each once."""
+    """Return the run, the runs that its steps are, and those in which one of them started afresh; each once."""
     seen, waiting = {run.id}, [run]
     while waiting:
         one = waiting.pop()
@@ -322,14 +322,14 @@ def with_children(desk: Desk, run: Run) -> Iterator[Run]:
 
 
 def recorded_gates(run: Run) -> dict[str, str]:
-    """The gates that its steps have come to, each as a step recorded it."""
+    """Return the gates of the run's steps, each as a step recorded it."""
     results = [step.ended.said.get("result") for step in run.steps.values() if step.ended is not None]
     found = [one for one in results if isinstance(one, dict) and {"gate", "tip"} <= one.keys()]
     return {f"{one['gate']}-{one['tip'][:12]}": str(one["tip"]) for one in found}
 
 
 class unbundled:  # noqa: N801  read as a statement: `with unbundled(file) as desk`
-    """A repository of its own with what a bundle holds; it is gone afterwards."""
+    """Open a temporary repository with the content of a bundle, and delete it afterwards."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -420,7 +420,7 @@ INSTEAD = {
 
 @dataclass(frozen=True)
 class LintFinding:
-    """A call that a flow makes again in each replay, and that may give something else then."""
+    """Call that a flow makes again in each replay, and that may give something else then."""
 
     line: int
     name: str
@@ -433,7 +433,7 @@ class LintFinding:
 
 
 def lint(file: Path) -> list[LintFinding]:
-    """Clocks, chance and the outside world in the flows of a file, outside of their steps."""
+    """Return the uses of clocks, chance and the outside world in the flows of a file, outside of their steps."""
     try:
         tree = ast.parse(file.read_text(encoding="utf-8"), file.name)
     except OSError as absent:
@@ -450,7 +450,7 @@ def lint(file: Path) -> list[LintFinding]:
 
 @dataclass
 class FlowLinter:
-    """Reads the flows of a module, and the module's own functions that they call."""
+    """Linter of a module's flows. It also reads the module's own functions that they call."""
 
     tree: ast.Module
     names: dict[str, str] = field(default_factory=dict)
@@ -485,7 +485,7 @@ class FlowLinter:
         return self.called(given) == "gitgate.flow"
 
     def called(self, node: ast.expr) -> str:
-        """The whole name of what is called, as far as imports tell."""
+        """Return the whole name of what is called, as far as imports tell."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -522,11 +522,7 @@ class FlowLinter:
 
 
 def kind_of(name: str) -> str:
-    """Return what a call of that name depends on, if a replay does not repeat it: a clock, chance, or the outside
-    world.
-
-    Empty where a replay repeats it.
-    """
+    """Return why a replay does not repeat a call of that name: a clock, chance, or the outside world; else empty."""
     if name in HARMLESS:
         return ""
     if name.rpartition(".")[2] in METHODS:

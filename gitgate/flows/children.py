@@ -59,7 +59,7 @@ OF_THE_START = (
 
 @dataclass
 class ChildEngine(Engine):
-    """One replay of a run that another one has called. It waits where its lines do, and the run above has the last word."""
+    """Replay of a run that another run has called. It waits where all its branches do; the run above has the last word."""
 
     above: Engine = field(kw_only=True)
     place: Branch = field(kw_only=True)
@@ -204,7 +204,7 @@ class FlowStep:
         return dump_run_event(RunEvent(STARTED, 0, since, self.start_said(step, given)))
 
     def start_said(self, step: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """How the run begins: everything is from the journal above, so that whoever begins it begins the same."""
+        """Return how the run begins. All of it is from the journal above, so that each process begins the same run."""
         run = self.engine.held.run
         said = {key: run.started.said[key] for key in OF_THE_START if key in run.started.said}
         one = given["args"][0] if len(given["args"]) == 1 and not given["kwargs"] else given
@@ -291,7 +291,7 @@ class FlowStep:
     # a recorded one
 
     def compared(self, begun: RunEvent, known: RunStep | None) -> Any:
-        """Nothing is done: the recorded run is held against the code as well."""
+        """Replay the recorded child run against the code as well. Nothing is done."""
         engine = self.engine
         run = recorded_run(engine.held.desk, begun.text("run"))
         while run is not None and run.state not in ("stopping", "stopped"):
@@ -302,7 +302,7 @@ class FlowStep:
         return engine.replayed(known)
 
     def compared_run(self, run: Run) -> Run | None:
-        """One of them; the next, where it started afresh."""
+        """Replay one recorded child run. Return the run in which it started afresh, if it did."""
         engine, given = self.engine, run.started.said["given"]
         child = self.engine_of(replace(engine.held, run=run, children={}, above=engine.held), engine.run_desk)
         try:
@@ -326,7 +326,7 @@ def other_end(run: Run, what: str) -> Diverged:
 
 
 def recorded_run(desk: Desk, run: str) -> Run | None:
-    """A run as it is known here, or in a history that was exported."""
+    """Return a run as it is known here, or in a history that was exported."""
     with suppress(GateError):
         kept = desk.refs.get(EXPORTED_RUN + run)
         return load_run(desk, run) if kept is None else journals(desk).load(run, kept)
@@ -389,7 +389,7 @@ def take_child(above: HeldRun, desk: Desk, run: str) -> HeldRun:
 
 
 def root_of(desk: Desk, run: Run) -> Run:
-    """The run that nobody has called, and that this one is a part of."""
+    """Return the run that no run has called, and that this one is a part of."""
     for _ in range(MOST_DEPTH):
         if not run.called_by[0]:
             break
@@ -402,14 +402,20 @@ def root_of(desk: Desk, run: Run) -> Run:
 
 
 def wind_up(desk: Desk, held: HeldRun, reason: str) -> None:
-    """Before a run ends that did not come to its end: its runs end, what it asks is taken back, what its branches did is kept."""
+    """Clean up before a run ends without having come to its end.
+
+    Its child runs end, its open questions are taken back, and the work of its branches is kept.
+    """
     end_children(desk, held, held.run.steps.values(), reason)
     withdraw_gates(desk, held.run, reason)
     put_trees_away(desk, held.run.id)
 
 
 def put_trees_away(desk: Desk, run: str) -> None:
-    """No tree of a branch outlives its run: those that were not joined, as of branches within one that lost a race, neither."""
+    """Remove the working trees of the run's branches, and keep their work.
+
+    That includes trees that were never merged, as those of branches within one that lost a race.
+    """
     if not (folder_of(desk, run) / "trees").is_dir():
         return
     try:
@@ -429,7 +435,7 @@ def withdraw_gates(desk: Desk, run: Run, reason: str) -> None:
 
 
 def end_children(desk: Desk, held: HeldRun, steps: Iterable[RunStep], reason: str) -> None:
-    """The runs that those steps are, and that have not ended."""
+    """End the runs that those steps are, and that have not ended."""
     for step in list(steps):
         run = step.begun.text("run") if step.kind == FLOW and not step.is_over else ""
         while run:
@@ -461,7 +467,7 @@ def end_child(desk: Desk, above: HeldRun, run: str, reason: str) -> str:
 
 
 def stop_held(desk: Desk, held: HeldRun, reason: str, said: str) -> None:
-    """End a run that this process holds: as a person wants it, or as the run does that has called it."""
+    """End a run that this process holds, because a person wants it, or because the run that called it ends."""
     wind_up(desk, held, said)
     if held.run.state != STOPPING:
         held.append("stopping", reason=reason, by=held.held.said.by)

@@ -24,7 +24,7 @@ OURS = __name__.partition(".")[0]
 
 
 def through_json(what: str, value: object, secrets: Collection[str]) -> Any:
-    """A result as replay will give it: after its way through JSON, the first time as well. `what` is what it is called."""
+    """Return a result as replay will give it: after its way through JSON, the first time as well. `what`: its name."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as unfit:
@@ -61,7 +61,7 @@ def returned(function: Callable[..., Any]) -> Any:
 
 
 def model_as_json(value: Any, model: Any, what: str, *, loose: bool = False) -> object:
-    """A model as it is kept, where replay knows to give one again."""
+    """Return a model in the form in which it is kept, if replay knows to make a model of that again."""
     if not hasattr(value, "model_dump"):
         return value
     if not loose and not hasattr(model, "model_validate"):
@@ -73,7 +73,7 @@ def model_as_json(value: Any, model: Any, what: str, *, loose: bool = False) -> 
 
 
 def json_as_model(value: Any, model: Any) -> Any:
-    """The model again, where that is what was said to be returned."""
+    """Make the model again, if one was declared as the result."""
     return model.model_validate(value) if value is not None and hasattr(model, "model_validate") else value
 
 
@@ -98,19 +98,19 @@ def said_of_input(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, A
 
 
 class StepFailed(Failure):
-    """A step failed when it was done, with an error that cannot be made again here."""
+    """Error of a step that failed, where its own error cannot be made again here."""
 
     code = "step_failed"
 
 
 class ChildStopped(Failure):
-    """A person has ended the run of a flow that this one has called; this one may go on without it."""
+    """Error for a child run that a person has ended. The run that called it may go on without it."""
 
     code = "child_stopped"
 
 
 def error_of(failed: BaseException) -> dict[str, Any]:
-    """An error as it is recorded: its class, its words without secrets, and what it was made of where that is plain."""
+    """Return an error as it is recorded: its class, its words without secrets, and its arguments where they are plain."""
     kind = type(failed)
     message = spelled(failed.message if isinstance(failed, GateError) else str(failed))
     said: dict[str, Any] = {
@@ -151,7 +151,7 @@ def error_from(said: Mapping[str, Any]) -> BaseException:
 
 
 def loaded(module: str) -> Any:
-    """A module that the flow has loaded itself, or one of ours: a journal makes no other be imported."""
+    """Return a module that the flow has loaded itself, or one of ours. A journal makes no other module be imported."""
     if module == "builtins" or module.partition(".")[0] == OURS:
         return importlib.import_module(module)
     if module not in sys.modules:
@@ -160,14 +160,14 @@ def loaded(module: str) -> Any:
 
 
 class FlowExited(RuntimeError):
-    """The flow's code called `sys.exit`, which is for the process; of a run it is an error like any other."""
+    """Error in place of `sys.exit` in a flow's code, which is for the process; of a run it is an error like any other."""
 
     hint = "a flow ends by return, or by gitgate.stuck(reason)"
 
 
 @contextmanager
 def no_exit() -> Iterator[None]:
-    """Around code of a flow. An exit that passed through would leave the run as if it still went on."""
+    """Turn an exit in a flow's code into an error. An exit that passed would leave the run as if it still went on."""
     try:
         yield
     except SystemExit as left:
@@ -179,7 +179,7 @@ def no_exit() -> Iterator[None]:
 
 
 class FlowEnds(BaseException):
-    """It passes through a flow, and is no error of it."""
+    """Exception that passes through a flow, and is no error of it."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -188,11 +188,11 @@ class FlowEnds(BaseException):
 
 
 class ProcessForked(BaseException):
-    """This process was forked within a step, and came back from its function. Two would write one journal."""
+    """Error of a step whose function forked this process and came back: two processes would write one journal."""
 
 
 class RunWaits(FlowEnds):
-    """Nothing goes on before a person has answered, a moment has come, or a signal. `gates`: what people are asked."""
+    """Wait of a run for a person's answer, a moment or a signal. `gates`: what people are asked."""
 
     gates: tuple[str, ...] = ()
     until: str = ""
@@ -200,25 +200,25 @@ class RunWaits(FlowEnds):
 
 
 class RunStuck(FlowEnds):
-    """The flow cannot go on. `refused`: because a person said no."""
+    """End of a flow that cannot go on. `refused`: because a person said no."""
 
     refused = False
 
 
 class RunStops(FlowEnds):
-    """A person has ended the run."""
+    """End of a run that a person has ended."""
 
 
 class BranchLost(FlowEnds):
-    """Another branch was first, and this one ends where it is."""
+    """End of a branch where it is, because another branch was first."""
 
 
 class Diverged(FlowEnds):
-    """The flow's code wants another step than its journal has at this place."""
+    """Difference of a flow's code from its journal: the code wants another step at this place."""
 
 
 class RunAgain(FlowEnds):
-    """The flow starts afresh in a run of its own. `given`: its input there; `at`: the moment of its beginning."""
+    """Fresh start of the flow in a run of its own. `given`: its input there. `at`: the moment at which that run begins."""
 
     def __init__(self, given: Mapping[str, Any], at: str) -> None:
         super().__init__("the flow starts afresh")
@@ -242,7 +242,7 @@ class FlowEnding:
     raised: BaseException | None = field(default=None, repr=False, compare=False)
 
     def result(self) -> Any:
-        """The flow's value, or what became of it as an error."""
+        """Return the flow's value, or raise what became of it as an error."""
         if self.status == "completed":
             return self.value
         raise self.raised or error_from(self.error)

@@ -71,7 +71,7 @@ ENGINE: ContextVar[Engine | None] = ContextVar("gitgate_engine", default=None)
 
 
 def current() -> Engine | None:
-    """The engine that the calling code is replayed by; None outside of a flow."""
+    """Return the engine that replays the calling code; None outside of a flow."""
     return ENGINE.get()
 
 
@@ -87,7 +87,7 @@ def need_engine(what: str) -> Engine:
 
 @dataclass
 class Engine:
-    """One replay of one run, by the process that holds it."""
+    """Replay of one run, by the process that holds it."""
 
     held: HeldRun
     run_desk: Desk
@@ -231,7 +231,7 @@ class Engine:
         )
 
     def check_all_done(self) -> None:
-        """A line of steps that ends where more of them are recorded is another one than was recorded."""
+        """Refuse the end of a branch that has more recorded steps than the code called."""
         with self.turn:
             branch = BRANCH.get()
             recorded = self.held.run.order.get(branch.path, [])
@@ -239,12 +239,12 @@ class Engine:
                 self.diverge(recorded[branch.at], "to end")
 
     def broken_by(self, why: FlowEnds) -> FlowEnds:
-        """From now on no step is done, even where the flow takes this for an error of its own."""
+        """Do no step from now on, even where the flow takes this for an error of its own. Return the exception."""
         self.broken = self.broken or why
         return why
 
     def ended_by(self, ended: FlowEnds) -> FlowEnds:
-        """Why the flow ends, where that passes through it."""
+        """Return why the flow ends: the first reason that was noted, else the exception that passed through it."""
         return self.broken or ended
 
     @property
@@ -299,7 +299,7 @@ class Engine:
         return ended.said.get("result") if ended is not None else None
 
     def encoded(self, what: str, value: object) -> Any:
-        """A result as replay will give it: after its way through JSON, the first time as well."""
+        """Return a result as replay will give it: after its way through JSON, the first time as well."""
         return through_json(what, value, self.secrets)
 
     def patched(self, name: str) -> bool:
@@ -343,7 +343,7 @@ class Engine:
         stuck: bool = True,
         by_handler: bool = True,
     ) -> Gate:
-        """The gate of a step, decided where `wait` says so. One that was asked before is not asked again."""
+        """Return the gate of a step, decided if `wait` says so. A question that was asked before is not asked again."""
 
         def open_and_wait(doing: Doing) -> dict[str, str]:
             gate = self.open_gate(doing, draft, wishes, attachments)
@@ -392,7 +392,7 @@ class Engine:
         terms: FlowTerms | None = None,
         commits: Sequence[str] = (),
     ) -> Gate:
-        """Bound by the step's key, which is in the gate's own record: whoever replays this finds it, on whatever machine."""
+        """Open the gate of a step under the step's key. The record has the key, so each replay finds it on any machine."""
         key, made = f"{self.run_id}/{doing.id}", {"commits": list(commits)} if commits else {}
         with self.turn:
             self.check_branch()
@@ -445,7 +445,7 @@ class Engine:
             return find_gate(self.desk, gate).gate
 
     def decided(self, gate_id: str, *, stuck: bool = True, by_handler: bool = True) -> Gate:
-        """The gate once it is decided; until then this branch waits."""
+        """Return the gate once it is decided. Until then this branch waits."""
         while True:
             gate = self.find(gate_id)
             if gate.state == AWAITING and self.handler is not None and by_handler:
@@ -459,7 +459,7 @@ class Engine:
         return self.heard(gate)
 
     def check_ended(self, gate: Gate) -> None:
-        """A question that nobody decided, and that says so, is the end of the run."""
+        """End the run if its question was stopped, taken back, or expired without an answer."""
         if gate.state in (STOPPED, WITHDRAWN):
             why = gate.closing.text if gate.closing is not None else ""
             raise self.broken_by(RunStuck(why or f"gate {gate.id} was {gate.state}"))
@@ -467,7 +467,7 @@ class Engine:
             raise self.broken_by(RunStuck(f"nobody answered gate {gate.id} before its deadline"))
 
     def heard(self, gate: Gate) -> Gate:
-        """The answer is acted on here, so that nobody else is started for it."""
+        """Record that the answer is acted on here, so that nobody else is started for it."""
         given_here = getattr(self.handler, "via", "")
         with self.turn:
             check_heard(self.desk, gate, given_here=given_here)
@@ -497,7 +497,7 @@ class Engine:
             self.check()
 
     def all_wait(self) -> None:
-        """Nothing runs any more. What came meanwhile is heard before the run is let go."""
+        """Read the news, and let go of the run unless a branch can go on. A short wait is spent here."""
         self.hear_news()
         while not self.some_go_on():
             left = self.soonest()
@@ -523,14 +523,14 @@ class Engine:
         return True
 
     def at_rest(self) -> Iterator[Engine]:
-        """This run and those that it waits for because it has called them."""
+        """Yield this run, and those that it has called and waits for."""
         yield self
         for waiting in self.parked.values():
             if waiting.child is not None:
                 yield from waiting.child.at_rest()
 
     def rest_of_child(self, path: str, child: Engine) -> None:
-        """All of that branch waits, which leads another run."""
+        """Let the branch wait that leads another run, because all of that run waits."""
         if path not in self.parked:
             self.parked[path] = Waiting(child=child)
             self.active -= 1
@@ -557,7 +557,7 @@ class Engine:
         return bool(waiting.topic) and self.next_signal(waiting.topic) is not None
 
     def soonest(self) -> float | None:
-        """In how many seconds the first branch goes on by itself."""
+        """Return in how many seconds the first branch goes on by itself."""
         every = [waiting for engine in self.at_rest() for waiting in engine.parked.values()]
         moments = [parse_time(waiting.until) for waiting in every if waiting.until]
         return min(moments) - self.desk.clock() if moments else None
@@ -616,12 +616,12 @@ class Engine:
         return waits
 
     def end_of(self, gate_id: str) -> str:
-        """When nobody has answered a gate in time, and the run ends by that. What else a deadline brings is an answer, and wakes by itself."""
+        """Return a gate's deadline, if the run ends by it. Other deadlines answer the gate, which wakes the run."""
         gate = self.find(gate_id)
         return gate.deadline or "" if gate.opened.on_timeout == "stuck" else ""
 
     def next_signal(self, topic: str) -> RunEvent | None:
-        """The oldest on that topic that no step has received."""
+        """Return the oldest signal on that topic that no step has received."""
         unheard = self.held.run.unheard(topic)
         return next((event for event in unheard if event.n not in self.received), None)
 
@@ -638,11 +638,11 @@ class Engine:
                 self.all_wait()
 
     def come_back(self) -> None:
-        """A line of steps goes on that had nothing to do."""
+        """Count a branch as active again that had nothing to do."""
         self.active += 1
 
     def drop_branch(self, line: Branch) -> None:
-        """Another was first: whatever waits in this one goes on, to its end."""
+        """Wake all that waits in a branch that lost, so that it goes on to its end."""
         with self.turn:
             line.lost = True
             for path in [path for path in self.parked if f"{path}/".startswith(f"{line.path}/")]:

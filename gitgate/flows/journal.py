@@ -82,7 +82,7 @@ def journals(desk: Desk) -> Journals:
 
 
 def find_run(desk: Desk, given: str) -> Run:
-    """The run that an id, or the beginning of one, means."""
+    """Return the run that an id, or the beginning of one, means."""
     word = given.strip().lower()
     if not model.is_prefix(word):
         raise UnknownGate(
@@ -116,7 +116,7 @@ def load_run(desk: Desk, run: str) -> Run:
 
 
 def shared_at(desk: Desk, run: str) -> str | None:
-    """The remote that knows this run, where alone it is claimed."""
+    """Return the remote that knows this run. Where there is one, the run is claimed there alone."""
     remote = remote_of(desk)
     known = remote is not None and desk.refs.get(tracking(remote, RUNS + run)) is not None
     return remote if known else None
@@ -139,7 +139,7 @@ def bring_run(desk: Desk, run: str, at: str | None = None) -> None:
 
 @dataclass(frozen=True)
 class RunClaimant:
-    """For how long a run is claimed at a time."""
+    """Holder of runs: for how long it claims a run at a time, on which host, and by whom."""
 
     term: int = 120
     host: str = ""
@@ -152,7 +152,7 @@ def claimant(desk: Desk) -> RunClaimant:
 
 
 class RunTaken(HeldByAnother):
-    """Another process goes on with the run."""
+    """Conflict over a run: another process goes on with it."""
 
 
 @dataclass
@@ -184,7 +184,7 @@ class HeldRun:
     # writing
 
     def append(self, name: str, /, **said: Any) -> RunEntry:
-        """One more event, if the run is still ours. What others may write meanwhile, as a stop, is read first."""
+        """Write one more event, if the run is still ours. What others wrote meanwhile, such as a stop, is read first."""
         with self.turn:
             self.check_held()
             self.check_room(name)
@@ -240,7 +240,7 @@ class HeldRun:
             )
 
     def reload(self) -> None:
-        """The journal as it is here now. If another process claimed the run, it is no longer ours."""
+        """Read the journal as it is here now. If another process claimed the run, it is no longer ours."""
         now = load_run(self.desk, self.run.id)
         if now.claim is None or now.claim.commit != self.held.claim:
             self.lost = f"run {self.run.id} is no longer ours: another process took over"
@@ -286,7 +286,7 @@ class HeldRun:
         return [RefMove(ref, wanted, known)] if wanted != known and (rest or self.run.closed) else []
 
     def as_ours(self, held: HeldRun) -> HeldRun:
-        """A run that a step of this one is, held by the same process."""
+        """Hold a child run in this process as well, so that it ends with this run. Return it."""
         held.above, self.children[held.run.id] = self, held
         return held
 
@@ -320,7 +320,7 @@ class HeldRun:
         self.desk.refs.update([RefMove(ref, self.run.tip, before)])
 
     def still_ours(self) -> None:
-        """The lease as it stands there: a renewal may have arrived without our hearing of it."""
+        """Read the lease as it stands: a renewal may have arrived without an answer to us."""
         found = load_lease(self.desk, self.run.id, self.held.remote)
         if found is not None and found[1] is not None and is_our_lease(self.held, found[1]):
             self.held = with_lease(self.held, found[0], found[1])
@@ -365,7 +365,7 @@ class HeldRun:
         self.save()
 
     def keep(self) -> None:
-        """Renew beside the work, until the right is given up."""
+        """Renew the lease in a thread, until the run is let go."""
         self.thread = threading.Thread(target=self._beat, daemon=True, name="lease")
         self.thread.start()
 
@@ -382,7 +382,7 @@ class HeldRun:
         keep_renewed(float(self.held.said.term), self.over.wait, renewed, lose)
 
     def leave(self, name: str, /, *, still: Callable[[], bool] | None = None, **said: Any) -> Run:
-        """The last event of this holder, and the lease's end with it. `still`: whether there is reason to, when it comes to it."""
+        """Write this holder's last event, and end its lease. `still`: whether to leave, asked before each write."""
         with self.turn:
             self.check_held()
             self.deliver()
@@ -424,7 +424,7 @@ class HeldRun:
             self.desk.progress(f"run {self.run.id} is not shared: {silent.message}")
 
     def unlock(self) -> None:
-        """Nobody of this clone goes on with it any more."""
+        """Release this clone's lock on the run, and delete the saved claim."""
         with contextlib.suppress(OSError):
             place_of(self.desk, self.run.id).unlink()
         if self.lock >= 0:
@@ -454,7 +454,7 @@ def place_of(desk: Desk, run: str) -> Path:
 
 
 def lock_here(desk: Desk, run: str) -> int:
-    """A lock of the system, which ends with this process however that ends."""
+    """Take a lock of the system on the run. It ends with this process, however that ends."""
     import fcntl
 
     number = os.open(folder_of(desk, run) / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -469,7 +469,7 @@ def lock_here(desk: Desk, run: str) -> int:
 
 
 def begin_run(desk: Desk, said: Mapping[str, Any], *, push: bool | None = None, at: str = "") -> HeldRun:
-    """A new run, claimed by this process from its first event on."""
+    """Begin a new run, claimed by this process from its first event on."""
     wanted = desk.settings.flag("push") if push is None else push
     remote = remote_of(desk) if wanted else None
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
@@ -557,7 +557,7 @@ def holder_of(run: Run) -> str:
 
 
 def own_claim(desk: Desk, run: Run, lock: int) -> HeldRun | None:
-    """The claim of a process of this clone that was killed. The lock says that it is gone, so nobody has to wait for that."""
+    """Return the claim of a killed process of this clone. Our lock proves that it is gone, so nobody has to wait."""
     if run.claim is None:
         return None
     try:

@@ -340,9 +340,7 @@ class Answering:
 
 
 def may_answer(engine: Engine, gate: Gate, via: str) -> bool:
-    """Return whether the policy accepts a program's answer. If not, nobody is asked here, and the gate waits for a
-    person.
-    """
+    """Return whether the policy accepts a program's answer. If not, nobody is asked here: the gate waits for a person."""
     try:
         with engine.turn:
             check_program(engine.desk, gate, NOBODY, via)

@@ -193,9 +193,7 @@ class BranchTrees:
     # gone on with elsewhere
 
     def as_they_are(self) -> list[dict[str, str]]:
-        """Return commits of the branches' trees as they are now, and of the run's tree, for whoever goes on in another
-        clone.
-        """
+        """Return the present commits of the branches' trees, and the run's own, for whoever goes on in another clone."""
         if not self.are_begun or self.host or not self.mark("base").exists():
             return []
         base, found = self.base_of_record(), []
@@ -210,9 +208,7 @@ class BranchTrees:
         return [{"line": self.path, **own}, *found] if base["head"] else []
 
     def look_elsewhere(self) -> None:
-        """Find out which other clone went on with these branches last, if any, and what it left, unless they are merged
-        by now.
-        """
+        """Unless the branches are merged, find out which other clone went on with them last, and what it left."""
         run, below = self.engine.held.run, f"{self.path}/"
         merge = run.steps.get(f"{below}merge#1")
         if (merge is not None and merge.is_over) or not self.base_of_record()["head"]:

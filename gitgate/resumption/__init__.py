@@ -55,9 +55,7 @@ if TYPE_CHECKING:
 
 
 def note_run(desk: Desk, gate: Gate, folder: Path) -> None:
-    """Note the folder where the agent's process leaves its words and its end, for the next runner if this one is
-    killed.
-    """
+    """Note the folder with the words and the end of the agent's process, for the next runner if this one is killed."""
     place = took_place(desk, gate.id)
     said = read_local_note(place)
     write_private(place, json.dumps({**said, "run": str(folder)}).encode())
@@ -98,7 +96,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Situation:
-    """The place and what is to be told about it. `ours`: made for this gate, and taken away when it is finished."""
+    """Place of the agent, with what is to be told about it. `ours`: made for this gate, and removed afterwards."""
 
     directory: Path
     ours: bool
@@ -118,7 +116,10 @@ class Situation:
 
 
 def asked_here(desk: Desk, gate: Gate) -> machine.Presence | None:
-    """The asker as this machine remembers it; what the record says of hosts and directories, anybody could have written."""
+    """Return the asker as this machine remembers it; None where it did not ask here.
+
+    A record's own hosts and directories prove nothing, because anybody could have written them.
+    """
     found = machine.find_presence(desk, gate.id)
     return found if found is not None and found.work == (gate.opened.work.commit or "") else None
 
@@ -130,14 +131,17 @@ def is_trusted(desk: Desk, gate: Gate) -> bool:
 
 
 def left_on(desk: Desk, gate: Gate) -> str | None:
-    """The branch that the agent left its directory on: one that asked again was perhaps put on another than its work's."""
+    """Return the branch that the agent left its directory on.
+
+    An agent that asked again may have been on another branch than its work's.
+    """
     here = asked_here(desk, gate)
     return (here.branch if here is not None else "") or work_of(desk, gate).branch
 
 
 @contextlib.contextmanager
 def take_place(desk: Desk, gate: Gate, course: Course = Course()) -> Iterator[Situation]:
-    """The place, ready for the agent, and nobody else's while this lasts."""
+    """Prepare the place for the agent, and lock it against others during this block."""
     with contextlib.ExitStack() as held:
         found = (
             resumed_before(desk, gate, held)
@@ -150,8 +154,7 @@ def take_place(desk: Desk, gate: Gate, course: Course = Course()) -> Iterator[Si
 
 
 def resumed_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
-    """Return the place of an earlier attempt that was interrupted on this machine, and lock it; None where there is
-    none.
+    """Return the place of an earlier attempt that was interrupted on this machine, and lock it; None without one.
 
     What the agent did there is its own work.
     """
@@ -187,7 +190,7 @@ def write_note(desk: Desk, gate: Gate, found: Situation) -> None:
 
 
 def repository_of(desk: Desk, directory: Path) -> Repository | None:
-    """The working tree at `directory`, if it is one of this very repository."""
+    """Return the working tree at `directory`, if it is one of this very repository."""
     if not directory.is_dir():
         return None
     try:
@@ -199,9 +202,7 @@ def repository_of(desk: Desk, directory: Path) -> Repository | None:
 
 
 def lock(desk: Desk, directory: Path, held: contextlib.ExitStack) -> bool:
-    """Lock a directory against our other processes, until `held` is left or the process ends. Return whether it was
-    free.
-    """
+    """Lock a directory against our other processes until `held` is left or the process ends. Return if it was free."""
     name = hashlib.sha256(str(directory.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:20]
     place = desk.repo.state_dir / "places" / f"{name}.lock"
     private_folder(place.parent)
@@ -209,7 +210,7 @@ def lock(desk: Desk, directory: Path, held: contextlib.ExitStack) -> bool:
 
 
 def same_directory(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation | None:
-    """The directory that the agent left, if HEAD and the operation under way are what they were."""
+    """Return the directory that the agent left, if HEAD and the operation under way are what they were."""
     here, work = asked_here(desk, gate), work_of(desk, gate)
     if here is None or work.commit is None:
         return None
@@ -306,7 +307,10 @@ def new_place(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
 
 
 def free_directory(desk: Desk, gate: str) -> Path:
-    """A working tree that cannot be gone on with is put aside, not thrown away: somebody's work may be in it."""
+    """Return a directory for a new working tree of the gate.
+
+    An older tree that cannot be gone on with stays where it is, because somebody's work may be in it.
+    """
     wanted = worktrees(desk) / gate
     for number in range(1, 100):
         found = wanted if number == 1 else wanted.with_name(f"{gate}-{number}")
@@ -359,7 +363,7 @@ def branch_now(desk: Desk, gate: Gate, branch: str) -> str | None:
 
 
 def settings_without_programs(there: Repository) -> Mapping[str, str]:
-    """Git configuration, as environment, that wins over every file: no hooks, no watcher, no filters, no drivers."""
+    """Return variables by which git runs no hooks, watchers, filters or drivers, whatever its files of settings say."""
     names = refused_names(there.git, list_drivers(there.git), trusted=False, tops=[], git_dirs=[])
     said = switched_off(names, {})
     off = [("core.hooksPath", os.devnull), ("core.fsmonitor", "false"), *plain_drivers(there.git)]
@@ -367,7 +371,7 @@ def settings_without_programs(there: Repository) -> Mapping[str, str]:
 
 
 def without_programs(desk: Desk, found: Situation) -> Repository:
-    """The repository, its git looking at work that came from elsewhere: even to see what changed it would filter it."""
+    """Return the repository with a git that runs no filters: even a look at work from elsewhere would run them."""
     git = Git(desk.repo.git.directory, {})
     git.env = {**desk.repo.git.env, **settings_without_programs(found.there(desk))}
     return replace(desk.repo, git=git)
@@ -376,7 +380,7 @@ def without_programs(desk: Desk, found: Situation) -> Repository:
 def free(desk: Desk, there: Repository) -> None:
     """Remove the locks that a killed git left in a working tree of ours, or the agent could commit nothing there.
 
-    A git that still ends, with the attempt before, gets some seconds to take its lock away by itself.
+    A git of the attempt before that is about to end gets some seconds to remove its lock by itself.
     """
     if not made_by_us(desk, there.place):
         return
@@ -389,7 +393,7 @@ def free(desk: Desk, there: Repository) -> None:
 
 
 def apart(desk: Desk, found: Situation) -> Repository:
-    """The place as git sees it that runs nothing which the work brought."""
+    """Return the place with a git that runs nothing which the work brought."""
     there = found.there(desk)
     return there if found.trusted else pinned_down(there)
 
@@ -411,7 +415,7 @@ def uncommitted(desk: Desk, found: Situation) -> tuple[str, ...]:
 
 
 def remove_place(desk: Desk, gate: str, found: Situation) -> str:
-    """Take a finished working tree of ours away; one with changes that were not committed stays, and is named."""
+    """Remove a finished working tree of ours. One with uncommitted changes stays, and is named in the result."""
     with contextlib.suppress(OSError):
         took_place(desk, gate).unlink()
     if not made_by_us(desk, found.directory):
@@ -448,7 +452,7 @@ def folder_of_agent(gate: Gate, found: Situation) -> Path:
 
 
 def order(desk: Desk, held: HeldClaim, found: Situation, saved: SavedSession, project: InForce) -> Launch:
-    """How the agent is started: everything that somebody wrote reaches it as text, never as a command."""
+    """Return how the agent is started. All that somebody wrote reaches it as text, never as a command."""
     from ..agents import scrubbed
     from ..agents.agent import Start
     from ..setup import permissions_of  # whoever hands an answer on does without it
@@ -512,7 +516,7 @@ def circumstances(gate: Gate, found: Situation, settings: AgentSettings, project
 
 
 def answer_texts(gate: Gate) -> dict[str, str]:
-    """The answer as plain texts. Nobody's answer is nobody's."""
+    """Return the answer as plain texts. Where nobody answered, the verdict is `expired`."""
     if gate.answer is None:
         return {"verdict": "expired", "answer": "", "note": "", "by": ""}
     answer = gate.answer.answer
@@ -521,7 +525,7 @@ def answer_texts(gate: Gate) -> dict[str, str]:
 
 
 def answer_document(gate: Gate) -> bytes:
-    """The answer as a JSON document, for a program that reads it."""
+    """Return the answer as a JSON document, for a program that reads it."""
     from ..render import shapes
 
     answer = shapes.answer_shape(gate.answer, {}) if gate.answer else None
@@ -574,14 +578,15 @@ def around_program(
 
 
 def borrowed_name(gate: Gate) -> str:
-    """A server's account often has no name in git, which then refuses to commit: there the agent goes by the name of the
-    person whose agent it is.
+    """Return the name for the agent's commits where the account has none: that of the person whose agent it is.
+
+    A server's account often has no name in git, which then refuses to commit.
     """
     return gate.opened.asked.by or f"{gate.opened.asked.agent} <agent@gitgate.invalid>"
 
 
 def named_in_git(person: str) -> dict[str, str]:
-    """A name for git as environment: some programs hide from it what the person's configuration says."""
+    """Return a name for git's commits as variables, because some programs hide the person's configuration from git."""
     name, _, email = person.partition(" <")
     names = {"NAME": name, "EMAIL": email.removesuffix(">")}
     return {

@@ -71,13 +71,13 @@ def cache_home(env: Mapping[str, str]) -> Path:
 
 
 def cache_of(root: Path, address: str) -> Path:
-    """The folder of an address; its name can be read, and is another one for each address."""
+    """Return the folder of an address. Its name can be read, and is another one for each address."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", address.rstrip("/").removesuffix(".git")).strip("-.")[-40:]
     return root / f"{plain}-{sha256(address.encode()).hexdigest()[:12]}.git"
 
 
 def open_cache(terms: CacheTerms, address: str, env: Mapping[str, str]) -> Path:
-    """The repository for an address, made when it is needed. One that was made halfway is never seen."""
+    """Open the repository for an address, and make it first if it is missing. One that is half made is never used."""
     validate_remote(address)
     place = cache_of(terms.root, address)
     with locked(private_folder(terms.root) / "making.lock", wait=True):
@@ -95,7 +95,7 @@ def open_cache(terms: CacheTerms, address: str, env: Mapping[str, str]) -> Path:
 
 
 def bring_gate(desk: Desk, gate: str) -> bool:
-    """Fetch the record of one gate, and the branch that the policy is on; whether there is such a gate or run."""
+    """Fetch the record of one gate, and the branch that the policy is on. Return whether there is such a gate or run."""
     bring_policy(desk)
     tip = fetch_refs(desk.repo, REMOTE, [OPEN + gate], timeout=desk.network_timeout).get(OPEN + gate)
     if tip is None:
@@ -113,7 +113,7 @@ def bring_gate(desk: Desk, gate: str) -> bool:
 
 
 def bring_policy(desk: Desk) -> None:
-    """The repository's own default branch, as its server has it: in a bare repository the policy is read from there."""
+    """Fetch the branch that the policy is read from: the protected one, else the server's default branch."""
     name = desk.settings.text("protectedBranch") or default_branch_of(
         desk.repo, REMOTE, timeout=desk.network_timeout
     )
@@ -130,7 +130,7 @@ def bring_policy(desk: Desk) -> None:
 
 
 def clear_gate(desk: Desk, gate: str) -> None:
-    """Erase what was here of a gate that this machine is done with: its conversation, its refs, and its branch where others have it."""
+    """Erase a gate that this machine is done with: its conversation, its refs, and its branch if the remote has it."""
     with contextlib.suppress(GateError):
         found = sessions.find_oid(desk, gate)
         if found is not None:
@@ -146,7 +146,10 @@ def clear_gate(desk: Desk, gate: str) -> None:
 
 
 def clear_done(desk: Desk) -> None:
-    """The gates whose conversation is here although they are over: another machine went on after a worker here was killed."""
+    """Erase what is here of gates that are over although their conversation is here.
+
+    Another machine went on with them after a worker here was killed.
+    """
     found = [ref.removeprefix(SESSIONS) for ref in desk.refs.under(SESSIONS)]
     if found:
         bring_home(desk, REMOTE)
@@ -194,13 +197,13 @@ def is_time_to_tidy(terms: CacheTerms, now: float) -> bool:
 
 
 def room(terms: CacheTerms) -> int:
-    """How many bytes more this account may write where the repositories are; none where no more files can be made."""
+    """Return how many more bytes this account may write to the cache; 0 where no more files can be made."""
     there = os.statvfs(private_folder(terms.root))
     return there.f_bavail * there.f_frsize if there.f_favail or not there.f_files else 0
 
 
 def require_room(terms: CacheTerms) -> None:
-    """Nothing is begun that could not be written to its end: a claim, its lease, what the agent makes."""
+    """Raise DiskFull unless there is room to write what is begun: a claim, its lease, and what the agent makes."""
     left = room(terms)
     if left < LEAST_ROOM:
         raise DiskFull(
@@ -218,7 +221,7 @@ def caches(terms: CacheTerms) -> list[Path]:
 
 
 def address_in(place: Path) -> str:
-    """The address that a repository is for."""
+    """Return the address that a repository of the cache is for."""
     desk = open_desk(place, {})
     try:
         return desk.settings.git.get(f"remote.{REMOTE}.url", "")
@@ -234,7 +237,7 @@ def last_used(place: Path) -> float:
 
 
 def prune_trees(desk: Desk, before: float, say: Callable[[str], None]) -> None:
-    """The working trees with what agents did not commit, where nobody works."""
+    """Remove the old working trees with what agents did not commit, where nobody works."""
     for directory in sorted(worktrees(desk).glob("*")):
         with contextlib.ExitStack() as held, contextlib.suppress(OSError, WorkFailed):
             if newest(directory) < before and lock(desk, directory, held):
@@ -251,7 +254,7 @@ def prune_logs(desk: Desk, before: float) -> None:
 
 
 def newest(place: Path) -> float:
-    """When something at the top of it was changed last."""
+    """Return when a folder, or something at the top of it, was changed last."""
     return max(float(one.lstat().st_mtime) for one in (place, *(place.iterdir() if place.is_dir() else ())))
 
 

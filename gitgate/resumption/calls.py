@@ -45,7 +45,7 @@ def mark(desk: Desk) -> Path:
 
 
 def call(desk: Desk, gate: str = "", runner: str = "local") -> str:
-    """Start a runner that nobody waits for, for one gate or for all that can be acted on; where it tells what it does."""
+    """Start a runner that nobody waits for, for one gate or for all that can be acted on. Return the path of its log."""
     place = mark(desk)
     private_folder(place.parent)
     place.touch()
@@ -82,9 +82,9 @@ Handed = tuple[str, str, bool]
 def hand_out(
     desk: Desk, runner: Runner, say: Callable[[str], None], found: Iterable[Handed] | None = None
 ) -> int:
-    """Leave to a runner elsewhere each gate and run that somebody may act on; how many could not be left to it.
+    """Hand each gate and run that can be acted on to a runner elsewhere. Return how many could not be handed out.
 
-    Each is named once for each state of its record, and again after a while: what is told may get lost.
+    Each is named once for each state of its record, and again after a while, because a message may get lost.
     """
     refused, term = 0, desk.settings.seconds("leaseTerm") or 120
     for gate, tip, begun in to_hand_out(desk) if found is None else found:
@@ -119,7 +119,7 @@ def look_in_turn(desk: Desk) -> list[Handed]:
 
 
 def to_hand_out(desk: Desk) -> list[Handed]:
-    """Gates that are answered, or whose runner gives no sign of life; and runs that are due."""
+    """Return the gates that are answered or whose runner gives no sign of life, and the runs that are due."""
     wanted = [one for one in summaries(desk) if is_candidate(one) and not is_left_to_others(desk, one.id)]
     begun = {one.id: one.state == RESUMING for one in wanted}
     gates = [(one.id, one.tip, begun[one.id]) for one in wanted if not begun[one.id] or stalled(desk, one)]
@@ -157,7 +157,7 @@ def pool_of(
     insist: bool = False,
     untold: frozenset[str] = frozenset(),
 ) -> Pool:
-    """A pool for the repository of this desk, with desks of its own. `untold`: variables that no agent is to see, and our git is."""
+    """Return a pool for the desk's repository. `untold`: variables that our git gets, and that no agent may see."""
     start, env = desk.repo.place, dict(desk.settings.env)
     told = {name: value for name, value in env.items() if name not in untold}
 
@@ -201,7 +201,7 @@ class LeftToRunner:
 
 
 def leave_all(desk: Desk, runner: str) -> LeftToRunner:
-    """Every gate whose agent is to be started, and whose answer is where the runner finds it."""
+    """Leave to the runner each gate whose agent is to be started, if its answer is shared."""
     find_runner(runner)
     remote, left = remote_of(desk), LeftToRunner()
     if remote is None:
@@ -227,7 +227,7 @@ AGAIN_AFTER = 600.0
 
 
 def hand_on(desk: Desk, found: Iterable[Summary]) -> list[str]:
-    """Have somebody look at each gate that stands still; what was done about it, for whoever looks at the list."""
+    """Have a runner look at each gate that stands still. Return what was done about it, for whoever reads the list."""
     stalled = [summary for summary in found if summary.state == "stalled"]
     if not stalled or desk.repo.bare or desk.agent_here():
         return []
@@ -240,7 +240,7 @@ def hand_on(desk: Desk, found: Iterable[Summary]) -> list[str]:
 
 
 def wake_due(desk: Desk) -> list[str]:
-    """Start a runner where a run that began here has what it waited for, once for each that it waits for."""
+    """Start a runner where a run that began here has what it waited for, once for each wait."""
     if desk.repo.bare or desk.agent_here() or not desk.settings.flag("resumeHere"):
         return []
     if desk.settings.text("runner") != "local":
@@ -254,7 +254,10 @@ def wake_due(desk: Desk) -> list[str]:
 
 
 def hand_on_one(desk: Desk, gate: Gate, awake: dict[str, bool | None]) -> list[str]:
-    """`awake`: which remotes were woken already; None for one that may not be. Whoever wakes up there looks at every gate."""
+    """Have a runner look at one gate: one of this clone if it had the claim, else the remote's. Return what was done.
+
+    `awake`: which remotes were woken already, None for one that may not be. A remote that wakes up looks at every gate.
+    """
     if was_ours(desk, gate):
         return [f"gate {gate.id}: its runner here is gone; the next one goes on (log {call(desk, gate.id)})"]
     remote = shared_at(desk, gate.id)
@@ -286,12 +289,15 @@ def was_ours(desk: Desk, gate: Gate) -> bool:
 
 
 def may_wake(desk: Desk, remote: str) -> bool:
-    """A forge has no hook of ours; and nobody else is asked who has not answered just now."""
+    """Return whether the remote may be woken: pushes are allowed, it answered just now, and it is no forge.
+
+    A forge has no hook of ours.
+    """
     return bool(desk.heard) and desk.settings.flag("push") and most_refs(desk.repo, remote) == MOST_OWN
 
 
 def is_new(desk: Desk, name: str, tip: str, *, after: float = AGAIN_AFTER) -> bool:
-    """Once for each state of the record, and again after a while."""
+    """Return true once for each state of the record, and again after a while."""
     place = private_folder(desk.repo.state_dir / "woken") / name
     with contextlib.suppress(OSError):
         if read_local(place) == tip.encode("ascii") and desk.clock() - place.stat().st_mtime < after:
@@ -306,7 +312,7 @@ def forget_woken(desk: Desk, name: str) -> None:
 
 
 def wake(desk: Desk, remote: str, gate: Gate) -> None:
-    """Two pushes that leave nothing behind: where our hook did not take the ref away already, the second one does."""
+    """Wake the remote by two pushes that leave nothing behind: the second removes the ref, if our hook there has not."""
     known, ref = desk.tracked(remote, gate.id) or gate.tip, WAKE + gate.id
     (fate,) = push_moves(desk, remote, [RefMove(ref, known, None)])
     if not fate.ok:
@@ -327,7 +333,7 @@ def may_resume_here(desk: Desk, gate: Gate, push: bool | None) -> bool:
 
 
 def may_claim(desk: Desk, gate: Gate, push: bool | None) -> bool:
-    """A claim on a shared gate is a push: where none is wanted, there is none."""
+    """Return whether a claim may be made here. On a shared gate a claim is a push, so pushes have to be wanted."""
     if remote_of(desk) is None:
         return push is not True
     wanted = push is True or (push is None and desk.settings.flag("push"))
@@ -335,13 +341,13 @@ def may_claim(desk: Desk, gate: Gate, push: bool | None) -> bool:
 
 
 def leave_here(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = False) -> Published:
-    """Publish the answer, and start nothing here by itself: neither now nor when another answer starts its agent."""
+    """Publish the answer, and start no agent here by itself: neither now nor when another answer starts its own."""
     leave_to_others(desk, gate)
     return publish(desk, gate, push=push, work=work)
 
 
 def deliver_here(desk: Desk, gate: Gate, *, push: bool | None = None, work: bool = False) -> Published:
-    """Publish the answer with a claim on it and start the agent; where that is not to be, publish it as ever."""
+    """Publish the answer with a claim on it, and start the agent. Where that may not be, publish the answer alone."""
     if not may_resume_here(desk, gate, push):
         return publish(desk, gate, push=push, work=work)
     with slot(desk.settings.env, desk.settings.number("maxAgents")) as free:

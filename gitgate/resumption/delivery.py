@@ -159,7 +159,7 @@ def deliver(
 
 
 def meant_branch(desk: Desk, held: HeldClaim, made: Made, target: Target) -> str:
-    """The branch that the commits were to go to, where they are on another one."""
+    """Return the branch that the commits were to go to, where they went to another one."""
     wanted = made.course.branch or work_of(desk, held.gate).branch or ""
     return wanted if wanted != target.branch else ""
 
@@ -190,7 +190,7 @@ def keep_late(desk: Desk, held: HeldClaim, made: Made, left: str) -> str:
 
 
 def late_branch(desk: Desk, held: HeldClaim, made: Made) -> str:
-    """A branch with these commits, that nobody uses yet."""
+    """Make a branch with these commits, under a name that nobody uses yet, and return the name."""
     name = f"gate/{held.gate.id}-{LATE}-{held.claim[:8]}"
     if desk.refs.get(HEADS + name) != made.tip:
         desk.refs.update([RefMove(HEADS + name, made.tip, desk.refs.get(HEADS + name))])
@@ -198,8 +198,9 @@ def late_branch(desk: Desk, held: HeldClaim, made: Made) -> str:
 
 
 def note_late(desk: Desk, held: HeldClaim, words: str) -> str:
-    """Into the record, where people and whoever took over read it, also where that is over: as words from elsewhere that came
-    late. Of a gate that is archived they are kept beside its record.
+    """Record these words as a late remark, for people and for the runner that took over, even where the gate is over.
+
+    For a gate that is archived they are kept beside its record.
     """
     with contextlib.suppress(GateError):
         by = Signature(NOBODY, desk.at)
@@ -214,8 +215,9 @@ def note_late(desk: Desk, held: HeldClaim, words: str) -> str:
 
 
 def with_late_remark(desk: Desk, claimed: Gate, remark: Remark, by: Signature) -> Gate:
-    """The gate with this remark. Where it takes none any more it is said of the gate as it was when its runner had it, and
-    recorded again from there.
+    """Record the remark on the gate, and return the gate with it.
+
+    Where the gate takes no remarks any more, the remark is written on the gate as its runner had it, and repeated here.
     """
     for _ in range(TRIES):
         gate = reload(desk, claimed.id)
@@ -231,15 +233,17 @@ def with_late_remark(desk: Desk, claimed: Gate, remark: Remark, by: Signature) -
 
 
 def share_session(desk: Desk, ref: SessionRef) -> None:
-    """The conversation of an agent that asked again, as it ended: its own hook pushes in the background, and all that it
-    left running ended with it. Where the push fails, what was said when it asked is there already.
+    """Publish the conversation of an agent that asked again, as it ended.
+
+    The agent's own hook pushes in the background, and what it left running ended with it. Where this push fails, the
+    remote still has the conversation from when the agent asked.
     """
     with contextlib.suppress(GateError):
         publish_sessions(desk, save_sessions(desk, ref))
 
 
 def aim(desk: Desk, held: HeldClaim, made: Made, *, own_only: bool) -> Target:
-    """The branch that the commits go to, from where it is now."""
+    """Return the destination of the commits: their branch, moved from where it is now."""
     here, course = made.branch or "", made.course
     if not made.commits:
         return Target(here)
@@ -261,7 +265,7 @@ def aim(desk: Desk, held: HeldClaim, made: Made, *, own_only: bool) -> Target:
 
 
 def aim_at_own(desk: Desk, held: HeldClaim, made: Made, why: str) -> Target:
-    """A branch that is named by the gate, for what no other branch can take."""
+    """Return a branch named after the gate as the destination, for commits that no other branch can take."""
     own = f"gate/{held.gate.id}"
     for name in (own, *(f"{own}-{number}" for number in range(2, 10))):
         ref = HEADS + name
@@ -274,7 +278,7 @@ def aim_at_own(desk: Desk, held: HeldClaim, made: Made, why: str) -> Target:
 
 
 def aim_at(desk: Desk, held: HeldClaim, made: Made, wanted: str, *, begun: str) -> Target:
-    """The branch that they are meant for, if they can go there; else no branch, and why not."""
+    """Return the branch that the commits are meant for as their destination; no branch, and why, if it cannot be that."""
     tip = tip_there(desk, str(held.remote), wanted)
     if tip == made.tip:
         return Target(wanted)
@@ -297,7 +301,10 @@ def aim_at(desk: Desk, held: HeldClaim, made: Made, wanted: str, *, begun: str) 
 
 
 def aim_here(desk: Desk, made: Made, wanted: str | None, *, begun: str) -> Target:
-    """In a repository of its own: the agent's branch, unless somebody has it checked out or it went another way."""
+    """Return the destination in a repository of its own: the agent's branch.
+
+    Not so where somebody has that branch checked out, or where it went another way.
+    """
     if wanted is None or wanted == made.branch:
         return Target(made.branch or "")
     tip = desk.refs.get(f"{HEADS}{wanted}")
@@ -313,7 +320,7 @@ def aim_here(desk: Desk, made: Made, wanted: str | None, *, begun: str) -> Targe
 
 
 def clean_up(desk: Desk, place: Situation, done: Delivered, *, asked_again: bool) -> str:
-    """Take the place away, and the branch that only served it; an agent that asked again will want to go on there."""
+    """Remove the place and the branch that only served it, unless the agent asked again and will go on there."""
     if asked_again:
         return ""
     gate, target = done.gate.id, done.target

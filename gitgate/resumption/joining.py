@@ -64,7 +64,7 @@ class JoinedConversation:
 
 @contextlib.contextmanager
 def alone(desk: Desk, gate: Gate) -> Iterator[None]:
-    """One conversation at a time for a person in a clone. A lock of the system: it ends with us, however we end."""
+    """Lock this clone to one conversation at a time for each person, until this process ends, however it ends."""
     lock = desk.repo.state_dir / f"joined-{os.getuid()}.lock"
     private_folder(lock.parent)
     with locked(lock) as ours:
@@ -104,7 +104,7 @@ def otherwise(gate: Gate) -> str:
 
 
 def find_session(desk: Desk, gate: Gate) -> SavedSession:
-    """The conversation, if it can be opened on this machine."""
+    """Return the conversation, if it can be opened on this machine."""
     from ..agents.agent import Start
 
     session = gate.opened.session
@@ -135,7 +135,7 @@ def find_session(desk: Desk, gate: Gate) -> SavedSession:
 
 
 def find_place(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
-    """The directory that the agent left, where an earlier conversation took place, or a new worktree of the work."""
+    """Return the directory that the agent left, else that of an earlier conversation, else a new worktree of the work."""
     if gate.opened.work.commit is None:
         return without_work(desk, gate)
     return (
@@ -146,14 +146,14 @@ def find_place(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
 
 
 def without_work(desk: Desk, gate: Gate) -> Situation:
-    """The question names no work: any working tree of this repository will do, best the agent's own."""
+    """Return a place for a question that names no work: the agent's own working tree if it is here, else this one."""
     here = place.asked_here(desk, gate)
     there = place.repository_of(desk, Path(here.directory)) if here is not None else None
     return Situation((there or desk.repo).place, False, None, "", trusted=True)
 
 
 def place_apart(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
-    """For a conversation that is not the agent's own: a worktree of its work, whoever works in the directory it left."""
+    """Return a worktree of the work for a conversation that is not the agent's, whoever works in the agent's directory."""
     if gate.opened.work.commit is None:
         return without_work(desk, gate)
     return joined_before(desk, gate, held) or new_worktree(desk, gate, held)
@@ -167,7 +167,7 @@ def joined_before(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situati
 
 
 def new_worktree(desk: Desk, gate: Gate, held: contextlib.ExitStack) -> Situation:
-    """On no branch, so that nobody's is held while the person thinks."""
+    """Make a worktree of the work on no branch, so that it blocks nobody's branch while the person thinks."""
     commit, work = bring_work(desk, gate), gate.opened.work
     directory = place.free_directory(desk, join_name(gate))
     private_folder(desk.repo.state_dir)

@@ -76,7 +76,7 @@ def open_channel(folder: Path, question: Question) -> Path:
 
 
 def channel(env: Mapping[str, str]) -> Path:
-    """The file of the session that this process runs in."""
+    """Return the file for the outcome of the session that this process runs in."""
     named = env.get(VARIABLE, "")
     if not named:
         raise NotAllowed(
@@ -155,23 +155,23 @@ class ChosenConversation:
 
 
 def talk_of(gate: Gate) -> Talk:
-    """How the conversation is to be held; of a gate that says nothing of it, as usual."""
+    """Return how the conversation is to be held; the usual terms where the gate names none."""
     question = talk_question(gate)
     return (question.talk if question is not None else None) or Talk()
 
 
 def the_question(gate: Gate) -> Question | None:
-    """The question that the conversation is to decide; with several nobody could say which one an outcome is of."""
+    """Return the question that the conversation is to decide; None with several, since an outcome could be of any."""
     return gate.opened.questions[0] if len(gate.opened.questions) == 1 else None
 
 
 def own(desk: Desk, gate: Gate, saved: SavedSession) -> ChosenConversation:
-    """The agent's own."""
+    """Return the conversation of the agent itself."""
     return ChosenConversation(saved, own=True, spent=spent(recall(desk, gate)))
 
 
 def another(desk: Desk, gate: Gate, agent: str, *, anew: bool = False) -> ChosenConversation:
-    """A conversation that is not the agent's own: the one begun for this gate, one that branches off, or a fresh one."""
+    """Return a conversation that is not the agent's: the one begun for this gate, one that branches off, or a new one."""
     before = None if anew else joined_earlier(desk, gate)
     if before is not None:
         return before
@@ -187,7 +187,7 @@ def another(desk: Desk, gate: Gate, agent: str, *, anew: bool = False) -> Chosen
 
 
 def conversation_of(desk: Desk, earlier: str) -> SavedSession:
-    """The conversation that was held about an earlier gate, or in which that was asked."""
+    """Return the conversation that was held about an earlier gate, or else the one in which that gate was asked."""
     gate = find_gate(desk, earlier).gate
     held = joined_earlier(desk, gate)
     if held is not None and held.saved.files:
@@ -211,7 +211,7 @@ def folder_of(desk: Desk, gate: Gate) -> Path:
 
 
 def remember(desk: Desk, talk: JoinedConversation, pid: int, seconds: int) -> None:
-    """So that a conversation is found again whatever happens to us."""
+    """Note the conversation on this machine, so that it is found again if this process is killed."""
     said = {
         "agent": talk.saved.agent,
         "id": talk.saved.id,
@@ -231,7 +231,7 @@ def recall(desk: Desk, gate: Gate) -> Mapping[str, object]:
 
 
 def joined_earlier(desk: Desk, gate: Gate) -> ChosenConversation | None:
-    """The conversation that was begun for this gate: as it is on this machine now, unless others went on with it since."""
+    """Return the conversation begun for this gate, as it is here, or as others saved it if they went on with it since."""
     said = recall(desk, gate)
     ours = begun_here(desk, said)
     kept = None
@@ -274,7 +274,7 @@ def spent(said: Mapping[str, object]) -> int:
 
 
 def refuse_open(desk: Desk, gate: Gate) -> None:
-    """A program that outlived the command that started it is still in the conversation: two would undo each other's part."""
+    """Refuse a conversation that a program still has open after its command has gone: two would undo each other's part."""
     said = recall(desk, gate)
     pid, begun = said.get("pid"), said.get("started")
     if not isinstance(pid, int) or not begun:
@@ -296,7 +296,7 @@ def refuse_open(desk: Desk, gate: Gate) -> None:
 def open_meeting(
     desk: Desk, gate: Gate, chosen: ChosenConversation, servers: Mapping[str, object] = {}
 ) -> Iterator[JoinedConversation]:
-    """Everything in its place for the agent's program, and the place nobody else's while this lasts."""
+    """Prepare the place and all that the agent's program needs, and lock the place during this block."""
     refuse_open(desk, gate)
     with contextlib.ExitStack() as held:
         find = joining.find_place if chosen.own else joining.place_apart
@@ -355,7 +355,7 @@ def signalled_before(desk: Desk, directory: Path) -> frozenset[str]:
 
 
 def signal_files(desk: Desk, directory: Path) -> list[Path]:
-    """Those of a session's directory that are plain files and not too large to be signals."""
+    """Return the files in a session's directory that may be signals: plain files that are not too large."""
     found = []
     for file in sorted((directory / desk.settings.text("signals")).glob("*.json"))[:MOST_SIGNALS]:
         with contextlib.suppress(OSError):
@@ -413,7 +413,7 @@ def meeting_terms(gate: Gate, chosen: ChosenConversation, servers: Mapping[str, 
 
 
 def our_server(place: Path) -> dict[str, object]:
-    """The tool by which the session says what was decided: this very installation."""
+    """Return the tool by which the session says what was decided: the command of this very installation."""
     program, *words = our_command("outcome", "--mcp")
     return {
         "type": "stdio",
@@ -512,7 +512,7 @@ def held(
     reason: str = "",
     confirmed: bool = True,
 ) -> Conversation:
-    """How the conversation went, for the record; its words only where the asker wanted them."""
+    """Return the record of how the conversation went. It has a transcript only where the asker wanted one."""
     words = said.__dict__ if said is not None else {}
     return Conversation(
         outcome=outcome,
@@ -536,7 +536,7 @@ def proposed(desk: Desk, talk: JoinedConversation, seconds: int, said: Understoo
 
 
 def left(desk: Desk, talk: JoinedConversation, seconds: int) -> Conversation | None:
-    """A conversation that nobody ended in an answer, where others would not take it up without a word of whoever held it."""
+    """Return the record of a conversation without an answer, if others need its holder's word to take it up."""
     oid = desk.refs.get(SESSIONS + talk.gate.id) if talk.own else None
     if oid is None or not session_proof.against_session(desk, reload(desk, talk.gate.id), oid):
         return None
@@ -544,7 +544,7 @@ def left(desk: Desk, talk: JoinedConversation, seconds: int) -> Conversation | N
 
 
 def transcript(desk: Desk, talk: JoinedConversation) -> str:
-    """Without secrets, and no longer than a record may hold; the end of it is what counts."""
+    """Return the transcript without secrets, and cut to what a record may hold. Its end is kept."""
     text = signals.transcript_text(utterances_of(desk, talk))
     return kept(redact(text, secret_values(desk.settings.env)))
 
@@ -615,7 +615,7 @@ def hello(parameters: Mapping[str, object]) -> dict[str, object]:
 
 
 def described(question: Question) -> dict[str, object]:
-    """The tool, its value as narrow as the question allows."""
+    """Return the description of the tool, with a value as narrow as the question allows."""
     fields = {name: {"type": "string", "description": words} for name, words in SPOKEN.items()}
     value = {
         **type_of(question).value_schema(question),

@@ -55,7 +55,7 @@ from .run import POLL, Errand, Resumed, handed_back, log_of, resume_gate, tell_e
 
 
 def wake_run(errand: Errand, desk: Desk, run: str) -> Resumed:
-    """Start a run's flow again; stay until it waits or ends."""
+    """Start a run's flow again, and stay until it waits or ends."""
     tip = desk.refs.get(RUNS + run)
     if tip is None or began_here(desk, run):
         return start_flow(errand, desk, run, desk.repo.place, {})
@@ -93,7 +93,7 @@ def start_flow(
     env: dict[str, str],
     project: bylaws.InForce | None = None,
 ) -> Resumed:
-    """Its flow, in a process of its own, to where that ends."""
+    """Start a run's flow in a process of its own, and stay until that ends."""
     from ..agents.agent import AgentResult, Start
     from ..agents.process import begin
 
@@ -127,7 +127,7 @@ def start_flow(
 
 
 def take_tree(errand: Errand, desk: Desk, run: Run, directory: Path) -> Repository | None:
-    """A working tree as the run was let go; one that its process was killed in is gone on with as it is."""
+    """Return the run's working tree as the run was let go, or as it is where the run's process was killed in it."""
     left = left_by(errand, desk, run)
     if left is None:
         return None
@@ -158,9 +158,7 @@ def take_tree(errand: Errand, desk: Desk, run: Run, directory: Path) -> Reposito
 
 
 def left_by(errand: Errand, desk: Desk, run: Run) -> dict[str, str] | None:
-    """Return the commits of the run's own tree as it was let go, else the commit of the run's code; None where none are
-    here.
-    """
+    """Return the commits of the run's own tree as it was let go, else that of its code; None where neither is here."""
     own = run.own_tree
     if own is not None:
         if has_commits(desk, own) or (bring_tree(desk, run.id) and has_commits(desk, own)):
@@ -197,7 +195,7 @@ def is_as_left(there: Repository, left: dict[str, str]) -> bool:
 
 
 def put_tree_away(desk: Desk, run: str, there: Repository) -> str:
-    """Once the run is over its tree goes; one with changes that were not committed stays, and is named."""
+    """Remove the working tree of a run that is over. One with uncommitted changes stays, and is named."""
     tip = desk.refs.get(RUNS + run)
     if tip is None or not Journals(desk.repo, desk.records).load(run, tip).closed:
         return ""
@@ -213,7 +211,7 @@ def put_tree_away(desk: Desk, run: str, there: Repository) -> str:
 
 
 def drop_served(desk: Desk, own: str, above: str | None) -> None:
-    """The branch that only served a run goes where another one has what was committed on it."""
+    """Delete the branch that only served a run, if another branch has the commits on it."""
     tip = desk.refs.get(HEADS + own)
     if tip is not None and above is not None and commits.is_ancestor(desk.repo.git, tip, above):
         desk.refs.update([RefMove(HEADS + own, None, tip)])
@@ -232,7 +230,7 @@ REACH_AGAIN = 5.0
 
 @dataclass
 class Pool:
-    """Acts on gates of one repository. `opener` gives a desk of its own to whoever asks, since none is shared."""
+    """Pool that acts on the gates of one repository. `opener` opens a new desk for each caller, since none is shared."""
 
     opener: Callable[[], Desk]
     who: Claimant
@@ -256,17 +254,17 @@ class Pool:
         return Errand(self.opener, self.who, tell, note, self.stopping, insist=insist, course=self.course)
 
     def note(self, gate: str, words: str) -> None:
-        """Into the gate's own log, where it is looked for later."""
+        """Write into the gate's own log, where people look for it later."""
         if self.log is not None:
             write_log(self.log(gate), self.stamp(), words)
 
     def tell(self, gate: str, words: str) -> None:
-        """To whoever watches, and into the log."""
+        """Report to whoever watches, and write it into the log."""
         self.say(words)
         self.note(gate, words)
 
     def act(self, gate: str) -> Resumed:
-        """One gate to its end: again after a failure that may pass, as often as the settings allow."""
+        """Act on one gate to its end. A failure that may pass is tried again, as often as the settings allow."""
         desk, insist = self.opener(), self.insist
         try:
             if desk.refs.get(RUNS + gate) is not None:
@@ -306,7 +304,7 @@ class Pool:
         return handed_back(gate)
 
     def wake(self, desk: Desk, run: str) -> Resumed:
-        """Go on with a run that slept until now: no gate's answer is told to it."""
+        """Go on with a run that slept until now. It gets no gate's answer."""
         self.put_off_run(desk, run)
         self.tell(run, f"run {run}: what it waited for has come")
         done = self.in_a_slot(desk, run, lambda: wake_run(self.errand(run), desk, run))
@@ -318,7 +316,7 @@ class Pool:
         self.later[run] = (desk.refs.get(RUNS + run) or "", time.monotonic() + SAY_AGAIN)
 
     def wait_until_ready(self, desk: Desk, gate: Gate, *, insist: bool = False) -> bool:
-        """After a failed attempt, wait; twice as long after each. False when we are to stop."""
+        """Wait after a failed attempt, twice as long after each. Return False when this process has to stop."""
         left = pause_left(desk, gate)
         if left > 0 and not insist:
             self.tell(gate.id, f"gate {gate.id}: the next attempt is in {left:.0f} s")
@@ -326,7 +324,7 @@ class Pool:
         return not self.stopping.is_set()
 
     def candidates(self, desk: Desk, chosen: Sequence[str] = ()) -> Iterator[str]:
-        """The gates that something may be done about now, those that were handed to us first."""
+        """Return the gates that may be acted on now, those that were handed to this process first."""
         handed = pending(desk)
         yield from handed
         now = time.monotonic()
@@ -343,11 +341,11 @@ class Pool:
                 yield run
 
     def put_off(self, desk: Desk, gate: str, seconds: float = LOOK_AGAIN) -> None:
-        """Not now: until it changes, or for a while."""
+        """Put a gate off until its record changes, or for so many seconds."""
         self.later[gate] = (desk.refs.get(f"refs/hitl/open/{gate}") or "", time.monotonic() + seconds)
 
     def leave(self, gate: str, failed: GateError) -> None:
-        """It cannot be acted on here, for now: when it is looked at again, and what is said of that."""
+        """Put off a gate that cannot be acted on here for now, and report why. The reason decides for how long."""
         desk, pause = self.opener(), LOOK_AGAIN
         if isinstance(failed, RemoteUnreachable):
             pause = REACH_AGAIN
@@ -367,7 +365,7 @@ class Pool:
         desk.close()
 
     def await_end(self, desk: Desk, gate: str, held: HeldByAnother) -> None:
-        """Look again until its lease has lapsed, or has been renewed, which shows that its holder lives."""
+        """Look at a held gate again until its lease has lapsed, or was renewed, which shows that its holder lives."""
         now, term, tip = time.monotonic(), self.who.term, desk.refs.get(f"refs/hitl/open/{gate}") or ""
         known, until = self.limits.get(gate, ("", 0.0))
         if known != tip:
@@ -388,7 +386,7 @@ class Pool:
 
 
 def write_log(place: Path, stamp: str, words: str) -> None:
-    """For its owner alone: what an agent says may be anything."""
+    """Write into a log that only its owner can read, because an agent may say anything."""
     with contextlib.suppress(OSError):
         private_folder(place.parent)
         with os.fdopen(
@@ -398,7 +396,7 @@ def write_log(place: Path, stamp: str, words: str) -> None:
 
 
 def is_candidate(summary: Summary) -> bool:
-    """From the tip's trailers alone; the claim decides from the record."""
+    """Return whether a gate may be acted on, from its tip's trailers alone. The claim decides from the record."""
     if summary.state == "answered":
         return summary.delivery in ("resume", "wait")
     if summary.state == "expired":
@@ -407,7 +405,10 @@ def is_candidate(summary: Summary) -> bool:
 
 
 def pause_left(desk: Desk, gate: Gate) -> float:
-    """Seconds until the next attempt may begin: the whole pause at the most, since whoever failed may go by another clock."""
+    """Return the seconds until the next attempt may begin.
+
+    They are at most the whole pause, because the machine that failed may have another clock.
+    """
     last = gate.history[-1].event
     released = [e.event for e in gate.events if isinstance(e.event, Outcome)]
     if not released or gate.claim is not None or released[-1].result != "released":
@@ -438,7 +439,7 @@ class PoolGroup:
         self.busy: dict[tuple[int, str], Future[Resumed]] = {}
 
     def look(self, chosen: Sequence[str] = ()) -> int:
-        """Begin with everything that can be begun; how much that was."""
+        """Begin with everything that can be begun, and return how much that was."""
         begun = 0
         for number, pool in enumerate(self.pools):
             desk = pool.opener()

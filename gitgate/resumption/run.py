@@ -77,7 +77,7 @@ class Renewer:
         self.stop()
 
     def stop(self) -> HeldClaim:
-        """No more renewals; the claim as it was last renewed."""
+        """End the renewals, and return the claim as it was last renewed."""
         self.over.set()
         self.thread.join()
         return self.held
@@ -94,7 +94,7 @@ class Renewer:
         return not self.lost.is_set()
 
     def rest(self) -> None:
-        """The agent has ended, and what came of it has still to be recorded."""
+        """Note that the agent has ended, and that its outcome has still to be recorded."""
         self.resting.set()
 
     def give_up_with(self, act: Callable[[HeldClaim], Ended]) -> Ended:
@@ -174,7 +174,7 @@ def handed_back(gate: str, log: str = "", *, attempt: int = 0) -> Resumed:
 
 @dataclass(frozen=False)
 class Errand:
-    """One gate to act on, and how: a fresh desk on demand, who claims, how to talk, when to stop."""
+    """Task of acting on one gate: how to open a desk, who claims, how to report, and when to stop."""
 
     open_desk: Callable[[], Desk]
     who: Claimant
@@ -191,7 +191,7 @@ def log_of(desk: Desk, gate: str = "") -> Path:
 
 
 def prepare(desk: Desk, gate: Gate) -> SavedSession:
-    """Everything that the gate names, in hand: nobody claims what they could not start."""
+    """Fetch everything that the gate names, before it is claimed, so that nobody claims what they could not start."""
     session = gate.opened.session
     if session is None:
         raise CannotStart(
@@ -212,7 +212,7 @@ def prepare(desk: Desk, gate: Gate) -> SavedSession:
 
 
 def bring_session(desk: Desk, gate: Gate, agent: str) -> SavedSession:
-    """The asker's conversation. A run goes on without it: what it needs of its agents' it looks for by itself."""
+    """Return the asker's conversation. A run needs none: it looks by itself for those of its agents."""
     try:
         return sessions.bring(desk, gate)
     except GateError:
@@ -222,7 +222,7 @@ def bring_session(desk: Desk, gate: Gate, agent: str) -> SavedSession:
 
 
 def resume_gate(errand: Errand, desk: Desk, gate: Gate, held: HeldClaim | None = None) -> Resumed:
-    """Act on the gate's answer, once. Conflict when it is somebody else's."""
+    """Act on the gate's answer, once. Conflict where somebody else has the claim."""
     if gate.closed:
         raise claiming.nothing_to_act_on(gate)
     try:
@@ -280,9 +280,9 @@ def with_claim(errand: Errand, desk: Desk, renewer: Renewer, saved: SavedSession
 
 
 def asked_before(desk: Desk, held: HeldClaim) -> list[Gate]:
-    """The questions that the agent asked in an attempt before this one, whose runner did not live to say so.
+    """Return the questions that the agent asked in an earlier attempt, whose runner died before it recorded that.
 
-    They are open, or were acted on: to start it again with the answer to this one would take it past them.
+    They are open, or were acted on. To start the agent again with the answer to this gate would pass over them.
     """
     claims = sum(isinstance(entry.event, Claim) for entry in held.gate.history)
     if claims < 2:
@@ -293,7 +293,7 @@ def asked_before(desk: Desk, held: HeldClaim) -> list[Gate]:
 
 
 def only_record(errand: Errand, desk: Desk, renewer: Renewer, later: list[Gate], course: Course) -> Resumed:
-    """It asked again, so that nothing is started. What it committed before is brought to its branch."""
+    """Record that the agent asked again, and start nothing. The commits that it made before go to their branch."""
     gate = renewer.held.gate
     errand.say(f"the agent asked again in an attempt before: gate {later[-1].id}; it is not started")
     with contextlib.ExitStack() as kept:
@@ -379,7 +379,7 @@ def proves_reach(errand: Errand, desk: Desk, renewer: Renewer) -> bool:
 
 
 def finished_before(desk: Desk, gate: Gate, found: Situation) -> tuple[Finished, AgentOutcome] | None:
-    """The ending of an agent that a runner of this machine started for this answer, and did not live to record."""
+    """Return the end of an agent that an earlier runner here started for this answer, and died before recording."""
     folder = notes.noted_run(desk, gate) if found.again else None
     if folder is None:
         return None
@@ -395,7 +395,7 @@ def finished_before(desk: Desk, gate: Gate, found: Situation) -> tuple[Finished,
 
 
 def stopped(errand: Errand, desk: Desk, renewer: Renewer) -> Resumed:
-    """The agent was ended from here: another runner has the claim, or it is handed back."""
+    """Return the result where the agent was ended from here: another runner has the claim, or the claim is handed back."""
     held = renewer.stop()
     if renewer.lost.is_set():
         errand.say(renewer.reason)
@@ -518,12 +518,12 @@ def told_apart(said: Outcome | None) -> delivery.Told:
 
 
 def reason_apart(said: Outcome) -> str:
-    """A job's own word that it handed its claim back is an attempt like another: it would never end otherwise."""
+    """Return the reason that a job gave. A claim that the job handed back counts as an attempt, or it would never end."""
     return f"its job {said.reason}" if said.cause == HANDED_BACK else said.reason
 
 
 def claimed_at(held: HeldClaim) -> str:
-    """When the claim was made, by the clock of this machine, as by which its agent asks."""
+    """Return when the claim was made, by this machine's clock, which also dates what its agent asks."""
     event = held.gate.claim.event if held.gate.claim else None
     return event.at if isinstance(event, Claim) else ""
 
@@ -553,7 +553,7 @@ def told_at_the_end(desk: Desk, found: Situation, outcome: AgentOutcome, *, agai
 
 
 def tell_ending(errand: Errand, ended: Finished) -> None:
-    """The end of what the agent said, for the log; all of it is in its folder."""
+    """Write the end of the agent's words into the log. All of them are in the agent's folder."""
     for words in (ended.out, ended.err):
         for line in words.decode("utf-8", "replace").splitlines()[-LAST_LINES:]:
             errand.note(f"| {line[:LONGEST_LINE]}")
@@ -561,8 +561,7 @@ def tell_ending(errand: Errand, ended: Finished) -> None:
 
 
 def record_when_heard(errand: Errand, renewer: Renewer, act: Callable[[HeldClaim], Came]) -> Came:
-    """Repeat `act` while the shared repository cannot be reached, or cannot do it, because the agent has done its part
-    already.
+    """Repeat `act` while the shared repository cannot be reached or cannot do it, because the agent has done its part.
 
     What that repository refuses is not tried again. The claim is held meanwhile, however long that takes. With the
     first renewal that arrives, `act` is tried again.
@@ -603,7 +602,7 @@ def give_back(
     retry: bool = True,
     told: delivery.Told = delivery.NOTHING_TOLD,
 ) -> Resumed:
-    """A failed attempt: the gate is answered again, or failed when this was the last attempt or another would not help."""
+    """Record a failed attempt: the gate is answered again, or failed if this was the last or another would not help."""
     final = not retry or held.attempt >= desk.settings.number("maxAttempts")
     result = "failed" if final else "released"
     said = claiming.claim_outcome(desk, held, result, reason=reason, log=log)

@@ -20,7 +20,7 @@ RUNNERS = {runner.name: runner for runner in EVERY}
 
 
 def find_runner(name: str) -> Runner:
-    """The runner of that name."""
+    """Return the runner of that name."""
     if name not in RUNNERS:
         raise Usage(
             f"no runner is called {name!r}",

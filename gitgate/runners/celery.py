@@ -25,7 +25,7 @@ EXTRA = "pip install 'git-gate[celery]'"
 
 
 class QueueRunner:
-    """`expires`: after so many seconds a message counts for nothing any more."""
+    """Runner that sends each gate to a worker's queue. `expires`: after so many seconds a message no longer counts."""
 
     name = "celery"
     hands_out = True
@@ -34,7 +34,7 @@ class QueueRunner:
         self.expires = expires
 
     def start(self, order: Order) -> str:
-        """Put each gate into its queue; which that was."""
+        """Send each gate to its queue, and return which queue that was."""
         from kombu.exceptions import OperationalError
 
         app, queue = make_app(order.settings), QUEUE
@@ -58,7 +58,7 @@ class QueueRunner:
 
 
 def make_app(settings: Settings) -> Any:
-    """Celery, set up for this machine's broker."""
+    """Return Celery, set up for this machine's broker."""
     try:
         from celery import Celery
     except ImportError as missing:
@@ -91,7 +91,7 @@ def make_app(settings: Settings) -> Any:
 
 
 def broker_answers(app: Any) -> str:
-    """Why the broker cannot be reached; empty where it can."""
+    """Return why the broker cannot be reached; empty where it can."""
     from kombu.exceptions import OperationalError
 
     try:
@@ -133,13 +133,13 @@ def is_redis(settings: Settings) -> bool:
 
 
 def priority_at(settings: Settings, name: str) -> int:
-    """As the broker counts: to Redis 0 is the most urgent, to RabbitMQ it is the least."""
+    """Return a priority as the broker counts: for Redis 0 is the most urgent, for RabbitMQ the least."""
     number = PRIORITIES.get(name, PRIORITIES["normal"])
     return HIGHEST - number if is_redis(settings) else number
 
 
 def queue_for(order: Order, one: AnsweredGate) -> str:
-    """The first rule of `gitgate.queue.route` that fits; what an agent needs is where its workers listen."""
+    """Return the queue by the first rule of `gitgate.queue.route` that fits. Workers with what the agent needs read it."""
     what = {"agent": one.agent, "priority": one.priority, "repository": order.address}
     for kind, pattern, queue in read_routes(order.settings):
         if fnmatchcase(what[kind], pattern):
@@ -148,7 +148,7 @@ def queue_for(order: Order, one: AnsweredGate) -> str:
 
 
 def read_routes(settings: Settings) -> list[tuple[str, str, str]]:
-    """(kind, pattern, queue) in their order; an address may hold both signs."""
+    """Return the rules as (kind, pattern, queue), in their order. An address may have both separators in it."""
     found = []
     for word in settings.text("queue.route").split():
         left, equals, queue = word.rpartition("=")
@@ -163,7 +163,10 @@ def read_routes(settings: Settings) -> list[tuple[str, str, str]]:
 
 
 def read_addresses(settings: Settings) -> list[str]:
-    """The patterns of `gitgate.queue.repositories`: whoever can write to the broker names a repository, and these alone are taken."""
+    """Return the patterns of `gitgate.queue.repositories`.
+
+    Whoever can write to the broker names a repository, so only addresses that fit a pattern are taken.
+    """
     return settings.text("queue.repositories").split()
 
 

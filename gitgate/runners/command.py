@@ -23,7 +23,7 @@ class CommandRunner:
     hands_out = True
 
     def start(self, order: Order) -> str:
-        """Run it once for each gate; what it printed last, which is where to look."""
+        """Run the program once for each gate, and return what it printed last, which says where to look."""
         program = handing_program(order.settings)
         return [hand_out(order, program, one) for one in order.answered][-1]
 

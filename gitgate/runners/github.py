@@ -49,7 +49,7 @@ def gh_token(host: str, env: Mapping[str, str]) -> str:
 
 
 def ssh_host(name: str, env: Mapping[str, str]) -> str:
-    """The host that ssh's own configuration means by a name; the name itself where there is no ssh, or nothing else is said."""
+    """Return the host that ssh's own configuration means by a name; the name itself where it says nothing else."""
     lines = told_by("ssh", "-G", "--", name, env=env).splitlines()  # it connects to nobody
     return next((line.removeprefix("hostname ") for line in lines if line.startswith("hostname ")), name)
 

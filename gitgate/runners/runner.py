@@ -13,9 +13,9 @@ from ..store.git.programs import detach, our_command
 
 
 class AnsweredGate(NamedTuple):
-    """One gate (or run) whose agent is to be started, and all that a runner may know of it. `commit`: the tip of its record.
+    """Gate or run whose agent is to be started, with all that a runner may know of it. `commit`: the tip of its record.
 
-    `stalled`: somebody has begun with it, and gives no sign of life.
+    `stalled`: somebody began with it, and gives no sign of life.
     """
 
     id: str
@@ -48,18 +48,18 @@ class Order:
 
 
 class Runner(Protocol):
-    """One place where agents are started. `hands_out`: the hook of a shared repository leaves its answers to it."""
+    """Place where agents are started. `hands_out`: the hook of a shared repository leaves its answers to it."""
 
     name: str
     hands_out: bool
 
     def start(self, order: Order) -> str:
-        """Start acting on it, and return at once; where to look for what comes of it."""
+        """Start acting on the order, and return at once with where to look for the result."""
         ...
 
 
 class Local:
-    """This machine: a process of its own that outlives whoever starts it, and holds nothing of theirs open.
+    """Runner on this machine: a process of its own, which outlives its starter and holds nothing of the starter's open.
 
     A push waits for every process that has its standard error, so all three streams lead elsewhere.
     """
