@@ -411,7 +411,7 @@ def every_one_elsewhere(desk: Desk, runner: str) -> tuple[Resumed, ...]:
 
 
 def every_one(desk: Desk) -> tuple[Resumed, ...]:
-    """All that can be acted on. Interrupted, it hands back what it holds."""
+    """Act on all that can be acted on. Interrupted, this process hands back what it has claimed."""
     from ..resumption.calls import pool_of
     from ..resumption.pool import PoolGroup
     from ..resumption.run import Resumed
@@ -463,8 +463,7 @@ def fork(
     push: bool | None = None,
     directory: Directory = None,
 ) -> Gate:
-    """Ask a gate's question again, to have it answered otherwise: in a new gate with that question, work and
-    conversation.
+    """Ask a gate's question again, to have it answered otherwise: a new gate with that question, work and conversation.
 
     With an answer, as `respond` takes it, it is answered at once; else it waits.
 
@@ -496,7 +495,7 @@ def fork(
 def compare(
     id: str | Gate, other: str | Gate, *, patch: bool = False, directory: Directory = None
 ) -> Comparison:
-    """Two gates side by side: what was asked and answered, what came of each, and how the outcomes differ.
+    """Compare two gates: what was asked and answered, what came of each, and how the outcomes differ.
 
     >>> print(gitgate.compare("7k2f", "c3ab", patch=True).diff)
     """
@@ -513,7 +512,7 @@ def export(
     force: bool = False,
     directory: Directory = None,
 ) -> Exported:
-    """An auditor's bundle: all gates and runs, or those named, in one file that is checked by plain git and sha256sum.
+    """Write an auditor's bundle: all gates and runs, or those named, in one file that plain git and sha256sum check.
 
     >>> print(gitgate.export(since="90d", output="audit.tar.gz").sha256)
     """

@@ -237,7 +237,7 @@ def soon(function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awai
 
 
 def workdir() -> Path:
-    """The directory that the flow's agents work in at this place: in a branch of `parallel` its own working tree.
+    """Return the directory that the flow's agents work in here: in a branch of `parallel` its own working tree.
 
     >>> gitgate.step(lambda: subprocess.run(["make"], cwd=gitgate.workdir()).returncode, name="make")
     """

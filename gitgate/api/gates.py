@@ -433,7 +433,7 @@ def diff(id: str | Gate | None = None, *, stat: bool = False, directory: Directo
 
 
 def worktree(id: str | Gate, place: str | Path | None = None, *, directory: Directory = None) -> Worktree:
-    """The partial work as a worktree, to look around and try things in: at `place`, or beside the repository.
+    """Make the partial work a worktree, to look around and try things in: at `place`, or next to the repository.
 
     >>> looked_at = gitgate.worktree("7k2f").directory
     """
@@ -554,7 +554,7 @@ def found(desk: Desk, chosen: Filter) -> tuple[Gate, ...]:
 
 
 def show(id: str | Gate | None = None, *, directory: Directory = None) -> Gate:
-    """One gate, open or archived; `details["history"]` has every event.
+    """Return one gate, open or archived; `details["history"]` has every event.
 
     >>> gitgate.show("7k2f").details["work"]
     """
@@ -639,7 +639,8 @@ def search(
     limit: int = 20,
     directory: Directory = None,
 ) -> tuple[FoundDecision, ...]:
-    """Earlier decisions that have all these words, the most fitting first, then the newest. Open gates and archived ones.
+    """Find earlier decisions with all these words, the most fitting first, then the newest; open gates and archived
+    ones.
 
     >>> [one.gate.opened.title for one in gitgate.search("which database", since="90d")]
     """

@@ -153,7 +153,7 @@ class AgentRun:
 
     @property
     def first_prompt(self) -> str:
-        """Return the task, after what the agent is told about itself if its program takes that in no other way."""
+        """Return the task, after what the agent is to know of itself if its program takes that in no other way."""
         return "\n\n".join(part for part in (self.start.before, self.prompt) if part)
 
     def folder(self, number: int) -> Path:

@@ -297,7 +297,7 @@ class CountedThreads(ThreadPoolExecutor):
 
 
 class FlowLoop(asyncio.SelectorEventLoop):
-    """Event loop of a flow. `due`: calls that are over, and of which the loop has not heard yet."""
+    """Event loop of a flow. `due`: calls that are over, and that the loop does not know of yet."""
 
     def __init__(self, engine: Engine) -> None:
         self.selector = RestingSelector()

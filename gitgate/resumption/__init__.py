@@ -202,7 +202,7 @@ def repository_of(desk: Desk, directory: Path) -> Repository | None:
 
 
 def lock(desk: Desk, directory: Path, held: contextlib.ExitStack) -> bool:
-    """Lock a directory against our other processes until `held` is left or the process ends. Return if it was free."""
+    """Lock a directory against our other processes until `held` or the process ends. Return whether that worked."""
     name = hashlib.sha256(str(directory.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:20]
     place = desk.repo.state_dir / "places" / f"{name}.lock"
     private_folder(place.parent)

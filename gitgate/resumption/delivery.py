@@ -200,7 +200,7 @@ def late_branch(desk: Desk, held: HeldClaim, made: Made) -> str:
 def note_late(desk: Desk, held: HeldClaim, words: str) -> str:
     """Record these words as a late remark, for people and for the runner that took over, even where the gate is over.
 
-    For a gate that is archived they are kept beside its record.
+    For a gate that is archived they are kept next to its record.
     """
     with contextlib.suppress(GateError):
         by = Signature(NOBODY, desk.at)

@@ -365,7 +365,7 @@ class Pool:
         desk.close()
 
     def await_end(self, desk: Desk, gate: str, held: HeldByAnother) -> None:
-        """Look at a held gate again until its lease has lapsed, or was renewed, which shows that its holder lives."""
+        """Look again at a gate that another runner has, until its lease has lapsed, or was renewed by a live runner."""
         now, term, tip = time.monotonic(), self.who.term, desk.refs.get(f"refs/hitl/open/{gate}") or ""
         known, until = self.limits.get(gate, ("", 0.0))
         if known != tip:

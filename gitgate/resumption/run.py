@@ -85,7 +85,7 @@ class Renewer:
     def still_holds(self) -> bool:
         """Return whether the claim is certainly ours, before something is started.
 
-        A process that stood still for most of a term waits first, until it hears whether somebody took over.
+        A process that stood still for most of a term waits first, until it learns whether somebody took over.
         """
         term = self.held.said.term
         while self.clock() - self.renewed > term * claiming.GIVE_UP_AT:
@@ -563,7 +563,7 @@ def tell_ending(errand: Errand, ended: Finished) -> None:
 def record_when_heard(errand: Errand, renewer: Renewer, act: Callable[[HeldClaim], Came]) -> Came:
     """Repeat `act` while the shared repository cannot be reached or cannot do it, because the agent has done its part.
 
-    What that repository refuses is not tried again. The claim is held meanwhile, however long that takes. With the
+    What that repository refuses is not tried again. The claim is kept meanwhile, however long that takes. With the
     first renewal that arrives, `act` is tried again.
     """
     for pause in chain(SAYS_LATER, repeat(SAYS_LATER[-1])):
