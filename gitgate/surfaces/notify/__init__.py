@@ -15,7 +15,9 @@ from ...errors import Failure
 
 
 class NotSent(Failure):
-    """It did not arrive, or nobody knows. `after`: seconds that the other side wants to be left alone; `gone`: for ever."""
+    """Failure of a message that did not arrive, or of which nobody knows. `after`: seconds for which the other side
+    wants to be left alone; `gone`: for ever.
+    """
 
     code = "not_sent"
 
@@ -27,9 +29,9 @@ class NotSent(Failure):
 
 @dataclass(frozen=True)
 class Notification:
-    """What is said of one event: `title` one line, `text` some more, `shape` all of it as JSON. The words are inert.
+    """Words on one event: `title` one line, `text` some more, `shape` all of it as JSON. The words are inert.
 
-    `id` is the same in every attempt to say it to the same address, so that whoever gets it twice can tell.
+    `id` is equal in every attempt to send it to one address, so that a receiver can recognise a second one.
     """
 
     id: str
@@ -43,9 +45,9 @@ class Notification:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where to: what stands behind the kind of an address, its secret, and the environment that programs start in.
+    """Address of a channel: the words after its kind, its secret, and the environment in which programs start.
 
-    `own`: this machine's configuration says so, and not the protected branch, which others write. `tree`: the working
+    `own`: this machine's configuration names it, and not the protected branch, which others write. `tree`: the working
     tree, where agents write, if there is one.
     """
 
@@ -57,25 +59,25 @@ class Endpoint:
 
 
 class Channel(Protocol):
-    """One way to tell somebody."""
+    """Way to notify somebody."""
 
     @property
     def kind(self) -> str:
-        """The first word of its address; for a chat's, `apprise`."""
+        """First word of the channel's addresses; `apprise` for chats."""
         ...
 
     def misfit(self, target: Endpoint) -> str:
-        """What was expected where the address is none of this kind; else nothing. Looks at the words alone."""
+        """Return what was expected where the address is none of this kind; else nothing. Only its words are read."""
         ...
 
     def lacks(self, target: Endpoint) -> str:
-        """Why it cannot be used on this machine, with what mends it; else nothing."""
+        """Return why the channel cannot be used on this machine, with what mends it; else nothing."""
         ...
 
     def shown(self, target: Endpoint) -> str:
-        """The address without what is secret in it."""
+        """Return the address without what is secret in it."""
         ...
 
     def send(self, target: Endpoint, notification: Notification) -> None:
-        """Say it; NotSent where that failed. Bounded in time."""
+        """Send a notification, within a bounded time. Raise `NotSent` where that failed."""
         ...

@@ -65,7 +65,7 @@ CHANNELS: dict[str, Channel] = {one.kind: one for one in IN_ORDER}
 
 @dataclass(frozen=True)
 class Recipient:
-    """One address and what it is to hear. `own`: this machine's configuration names it, else the protected branch does."""
+    """Address, and what it is to hear of. `source`: this machine's configuration, or the protected branch's file."""
 
     name: str
     channel: Channel
@@ -78,7 +78,7 @@ class Recipient:
 
     @property
     def digest(self) -> str:
-        """What tells addresses apart, and gives none away."""
+        """Digest that distinguishes addresses and reveals none."""
         return hashlib.sha256(f"{self.channel.kind} {self.target.words}".encode()).hexdigest()
 
     @property
@@ -88,7 +88,7 @@ class Recipient:
 
 @dataclass(frozen=True)
 class Unusable:
-    """A line that names nobody who could be told: where it stands, what is wrong, and what mends it."""
+    """Line that names no usable address: where it is, what is wrong, and what mends it."""
 
     where: str
     words: str
@@ -97,7 +97,7 @@ class Unusable:
 
 @dataclass(frozen=True)
 class AddressBook:
-    """Everybody who is told from here. `elsewhere`: addresses of the protected branch that the server tells."""
+    """Addresses that are notified from here. `elsewhere`: those of the protected branch that the server notifies."""
 
     recipients: tuple[Recipient, ...] = ()
     elsewhere: tuple[Recipient, ...] = ()
@@ -108,7 +108,7 @@ class AddressBook:
 
 
 def load_addresses(desk: Desk) -> AddressBook:
-    """What counts here. Each address once, whoever names it; a wrong line stops none of the others."""
+    """Return the addresses that count here, each once, whoever names it. A wrong line does not affect the others."""
     values = machine_values(desk.repo, r"^gitgate\.notify(\.|$)")
     unusable: list[Unusable] = []
     found = [*own_recipients(desk, values, unusable), *branch_recipients(desk, values, unusable)]
@@ -121,7 +121,7 @@ def load_addresses(desk: Desk) -> AddressBook:
 
 
 def serves_shared(desk: Desk, values: Mapping[str, list[str]]) -> bool:
-    """Whether the protected branch's addresses are told from here: by a server alone, where nobody said otherwise."""
+    """Return whether the protected branch's addresses are notified here: on a server, or where a setting says so."""
     return values.get(f"{KEY}.shared", ["false"])[-1].lower() in TRUE or is_server(desk)
 
 
@@ -132,7 +132,7 @@ def is_server(desk: Desk) -> bool:
 def own_recipients(
     desk: Desk, values: Mapping[str, list[str]], unusable: list[Unusable]
 ) -> Iterator[Recipient]:
-    """Those of this machine's own configuration."""
+    """Yield the addresses of this machine's own configuration."""
     for line in values.get(KEY, [])[:MOST]:
         named = re.fullmatch(NAMED, line.strip())
         name, address = named.groups() if named else ("", line)
@@ -151,7 +151,9 @@ def own_recipients(
 def with_options(
     plain: Recipient, values: Mapping[str, list[str]], unusable: list[Unusable]
 ) -> Iterator[Recipient]:
-    """With what is set for its name, else for all. What does not fit leaves it out: it might tell too much, or too many."""
+    """Yield an address with the options for its name, else for all. A wrong option leaves it out, since it might reveal
+    too much, or to too many.
+    """
     said: dict[str, str] = {}
     for option in OF_NOTIFY:
         for key in (f"{KEY}.{plain.name}.{option}", f"{KEY}.{option}"):
@@ -180,7 +182,7 @@ def optioned(plain: Recipient, said: Mapping[str, str]) -> Recipient:
 def branch_recipients(
     desk: Desk, values: Mapping[str, list[str]], unusable: list[Unusable]
 ) -> Iterator[Recipient]:
-    """Those of the protected branch. One wrong entry stops none of the others."""
+    """Yield the addresses of the protected branch. A wrong entry does not affect the others."""
     try:
         found = read_protected(desk.refs, desk.records.objects, FILE, protected_refs(desk))
         entries = [] if found is None else entries_of(found)
@@ -236,14 +238,14 @@ def options_of(given: Mapping[str, Field]) -> dict[str, str]:
 
 
 def clue(text: str) -> str:
-    """The beginning of a wrong value, enough to find it: the rest may be a secret."""
+    """Return the beginning of a wrong value, enough to find it: the rest may be a secret."""
     return one_line(re.split(r"://|\s", text, maxsplit=1)[0], 30) + (
         "…" if re.search(r"://|\s", text) else ""
     )
 
 
 def split_address(text: str) -> tuple[Channel | None, str]:
-    """The way that an address names, and what stands behind that word; a chat's address is all of it."""
+    """Return the channel that an address names, and the words after its name. A chat's address is kept whole."""
     word, _, rest = text.strip().partition(" ")
     if "://" in word:
         return CHATS, text.strip()
@@ -278,7 +280,7 @@ LINKING = re.compile(r"(?<=\w)://(?=\S)|(?<=\])\((?=\S)|(?<=www)\.", re.IGNORECA
 
 @dataclass(frozen=True)
 class Occasion:
-    """Something that people are told of: what `key` names happens once. `at`: when it was; `due`: not told before."""
+    """Event of which people are notified: each `key` happens once. `at`: when it was; `due`: not sent before."""
 
     gate: str
     event: str
@@ -288,7 +290,7 @@ class Occasion:
 
 
 def occasions(gate: Gate) -> Iterator[Occasion]:
-    """Of a gate as it stands now."""
+    """Yield the occasions of a gate as it is now."""
     if gate.state == AWAITING:
         aside = gate.later or ""
         if aside:  # nobody hears of it before that is over, and then that it still waits
@@ -320,7 +322,7 @@ def occasions(gate: Gate) -> Iterator[Occasion]:
 
 
 def run_occasion(run: Run) -> Occasion | None:
-    """How a run of a flow ended, or that it stands still. One that a person stopped is news to nobody."""
+    """Return how a run ended, or that it cannot go on; None otherwise. A run that a person stopped is no news."""
     last = next((entry.event for entry in reversed(run.events) if entry.event.name != "noted"), run.started)
     event = f"run:{run_status(run.state, last_reason(run))}"
     return Occasion(run.id, event, str(last.n), last.at) if event in RUN_HEADS else None
@@ -334,14 +336,14 @@ def last_outcome(gate: Gate) -> tuple[str, Outcome] | None:
 
 
 def is_over(gate: Gate | None, event: str, key: str) -> bool:
-    """Whether there is nothing to tell any more: it was answered meanwhile, or the deadline is another one."""
+    """Return whether there is nothing to send any more: the gate was answered, or has another deadline."""
     if gate is None:
         return True
     return not any(one.event == event and one.key == key for one in occasions(gate))
 
 
 def concerns(desk: Desk, book: Book | None, recipient: Recipient, gate: Gate, who: str) -> bool:
-    """Whether whoever reads there is to hear of this gate. `who`: the person of this machine, where it is one person's."""
+    """Return whether an address is to hear of this gate. `who`: the person of this machine, if it is one person's."""
     if PRIORITIES.index(gate.priority) > PRIORITIES.index(recipient.only):
         return False
     people = recipient.to or ((who,) if who and recipient.target.own else ())
@@ -349,7 +351,7 @@ def concerns(desk: Desk, book: Book | None, recipient: Recipient, gate: Gate, wh
 
 
 def run_concerns(recipient: Recipient, run: Run, who: str) -> bool:
-    """Whether whoever reads there is to hear of this run: whoever started it, where the address is for some people."""
+    """Return whether an address is to hear of this run: one for some people hears of the runs they started."""
     if PRIORITIES.index("normal") > PRIORITIES.index(recipient.only):
         return False
     people = recipient.to or ((who,) if who and recipient.target.own else ())
@@ -358,7 +360,7 @@ def run_concerns(recipient: Recipient, run: Run, who: str) -> bool:
 
 
 def may(desk: Desk, book: Book | None, gate: Gate, person: str) -> bool:
-    """Whether somebody may answer it: by the names that the question gives, and by the policy where they have an address."""
+    """Return whether a person may answer the gate: by its names, and by the policy if the person has an address."""
     name = person if " <" in person or "@" not in person.lstrip("@") else f" <{person}>"
     wanted = {word.lower() for word in (person.lstrip("@"), *names_of(name))}
     if gate.to and not wanted & {one.strip().lstrip("@").lower() for one in gate.to}:
@@ -373,18 +375,18 @@ def may(desk: Desk, book: Book | None, gate: Gate, person: str) -> bool:
 
 
 def names_of(person: str) -> tuple[str, ...]:
-    """As `gates.is_meant_for` knows them: the name, the address, and what stands before its @."""
+    """Return a person's names, as `gates.is_meant_for` knows them: the name, the address, and its part before the @."""
     name, _, rest = person.partition(" <")
     return tuple(word for word in (name.strip(), rest.rstrip(">"), rest.partition("@")[0]) if word)
 
 
 def inert(text: str, most: int | None = None) -> str:
-    """Words that do nothing where they are shown: no markup, no mention, no link, no character that acts."""
+    """Return words that do nothing where they are shown: no markup, no mention, no link, no character that acts."""
     return LINKING.sub(lambda found: f"{found.group()} ", one_line(text, most).translate(ACTING))
 
 
 def notification(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasion) -> Notification:
-    """What is said to one recipient."""
+    """Return the notification of a gate's event for one recipient."""
     title = f"{HEADS[occasion.event]}: {inert(gate.opened.title, MOST_TITLE)}"
     shape = gate_shape(desk, gate)
     url = url_for(desk, recipient, gate, occasion)
@@ -400,9 +402,11 @@ LINK = "{link}"
 
 
 def url_for(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasion) -> str | None:
-    """What `notify.url` says of this gate. `{link}`: one that opens the gate at the desk that is served here, for one answer in
-    this person's name; for their own addresses alone, and none where there is nothing to answer. Nor is there one on this
-    desktop: its words stand on a program's command line, which every account of the machine can read.
+    """Return the address that `notify.url` gives for this gate. `{link}` becomes a link to the gate at the desk that is
+    served here, for one answer in this person's name.
+
+    Only their own addresses have that link, and only where there is something to answer. A desktop has none: its words
+    are on a program's command line, which every account of the machine can read.
     """
     url = recipient.url.replace("{id}", gate.id)
     if LINK not in url:
@@ -416,7 +420,7 @@ def url_for(desk: Desk, recipient: Recipient, gate: Gate, occasion: Occasion) ->
 
 
 def run_notification(desk: Desk, recipient: Recipient, run: Run, occasion: Occasion) -> Notification:
-    """What is said to one recipient of a run's end."""
+    """Return the notification of a run's end for one recipient."""
     started, name = run.started, inert(run.started.text("name") or run.flow, MOST_TITLE)
     title = f"{RUN_HEADS[occasion.event]}: {name}"
     age = times.ago(max(0.0, desk.clock() - times.parse_time(started.at)))
@@ -449,7 +453,7 @@ def told_shape(
 
 
 def gate_shape(desk: Desk, gate: Gate) -> dict[str, Any]:
-    """What a list shows of it."""
+    """Return the fields of a gate that a list shows, as JSON."""
     asked = gate.opened.asked
     return {
         "id": gate.id,
@@ -467,7 +471,7 @@ def gate_shape(desk: Desk, gate: Gate) -> dict[str, Any]:
 
 
 def run_shape(gate: Gate) -> dict[str, Any] | None:
-    """The run of a flow that asks, and by which step."""
+    """Return the run of a flow that asks, and its step."""
     said = shapes.run_named(gate.opened)
     return (
         None if said is None else {key: inert(str(word), 120) if word else None for key, word in said.items()}
@@ -480,7 +484,7 @@ def repository_name(desk: Desk) -> str:
 
 
 def told_by(desk: Desk, gate: Gate, occasion: Occasion) -> str:
-    """Who asks, where, how long ago, how pressing."""
+    """Return who asks, where, how long ago, and how urgently."""
     asked = gate.opened.asked
     age = times.ago(max(0.0, desk.clock() - times.parse_time(asked.at)))
     left = times.parse_time(gate.deadline) - desk.clock() if gate.deadline else 0.0
@@ -499,12 +503,12 @@ def command_for(gate: Gate, occasion: Occasion) -> str:
 
 
 def message_id(gate: str, event: str, key: str, address: str) -> str:
-    """The same for the same event and address, whoever sends it, however often."""
+    """Return an id that is equal for one event and address, whoever sends it, however often."""
     return "msg_" + hashlib.sha256(f"{gate} {event} {key} {address}".encode()).hexdigest()[:32]
 
 
 def quiet_until(hours: str, now: float) -> float:
-    """When these hours are over by this machine's clock; 0 where they are not now."""
+    """Return when these quiet hours are over by this machine's clock; 0 where they are not now."""
     if not hours:
         return 0.0
     begin, end = (int(part[:2]) * 60 + int(part[3:]) for part in hours.split("-"))

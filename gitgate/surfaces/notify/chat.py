@@ -27,7 +27,7 @@ class ChatChannel:
         return "" if known is not None else f"Apprise cannot read the address {self.shown(target)}"
 
     def shown(self, target: Endpoint) -> str:
-        """Everything behind the scheme may be a secret."""
+        """Return the scheme alone: everything behind it may be a secret."""
         return f"{target.words.partition(':')[0]}://…"
 
     def send(self, target: Endpoint, notification: Notification) -> None:
@@ -45,7 +45,7 @@ class ChatChannel:
 
 
 def service(target: Endpoint) -> Any:
-    """What Apprise makes of the address; None where it knows none such. Its log names tokens, so that it is silenced."""
+    """Return Apprise's service for the address; None if it knows none. Its log names tokens, so it is silenced."""
     import logging
 
     from apprise import Apprise, AppriseAsset

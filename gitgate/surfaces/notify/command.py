@@ -59,7 +59,7 @@ HINT = "git config --get-all gitgate.notify; to try: git gate notify test"
 
 
 def run_bounded(argv: list[str], said: bytes, env: dict[str, str]) -> None:
-    """Run it to its end; NotSent says how it failed, in its own last words."""
+    """Run a program to its end. `NotSent` says how it failed, in the program's own last words."""
     home = Path(env.get("HOME") or "/")
     ended = tell_program(argv, said, env, home if home.is_dir() else Path("/"), LONGEST)
     if ended.code:

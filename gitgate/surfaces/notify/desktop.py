@@ -59,7 +59,7 @@ def program_of(target: Endpoint) -> str:
 
 
 def arguments(name: str, notification: Notification) -> list[str]:
-    """What follows the program's name."""
+    """Return the arguments that follow the program's name."""
     title, text = notification.title, notification.text
     if name == "notify-send":
         urgency = "critical" if notification.urgent else "normal"

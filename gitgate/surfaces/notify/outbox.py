@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS known(place TEXT PRIMARY KEY, addresses TEXT);
 
 @dataclass(frozen=True)
 class Looked:
-    """A gate that was looked at, where its record stood, and what is to be told to which address."""
+    """Gate that was examined, the tip of its record then, and the occasions to send, each with an address."""
 
     gate: str
     tip: str
@@ -63,7 +63,7 @@ class Looked:
 
 @dataclass(frozen=True)
 class Due:
-    """A message that is to be sent now."""
+    """Message that is to be sent now."""
 
     id: str
     address: str
@@ -74,7 +74,7 @@ class Due:
 
 @dataclass(frozen=True)
 class AddressState:
-    """How an address has answered of late."""
+    """State of an address: how it has answered lately."""
 
     failures: int = 0
     until: float = 0.0
@@ -84,7 +84,7 @@ class AddressState:
 
 
 def outbox_folder(desk: Desk) -> tuple[Path, Sharing]:
-    """Where it is, and what others may do there."""
+    """Return the outbox's folder, and the rights of other accounts there."""
     if is_server(desk):
         shared = read_sharing(desk.settings.git)
         if shared.bits:
@@ -95,7 +95,7 @@ def outbox_folder(desk: Desk) -> tuple[Path, Sharing]:
 
 @dataclass
 class Outbox:
-    """The messages of one repository, in a file that others may use at the same time."""
+    """Messages of one repository, in a file that others may use at the same time."""
 
     folder: Path
     shared: Sharing
@@ -108,7 +108,9 @@ class Outbox:
     # what is to be told
 
     def addresses(self, digests: Sequence[str], now: float) -> dict[str, float]:
-        """Since when each is told; one that is new begins now. Who is told anew is told of gates that were looked at before."""
+        """Return since when each address is notified; for a new one, since a day ago. When the addresses change, all
+        gates are examined again.
+        """
         with self.writing():
             for digest in digests:
                 self.base.execute(
@@ -124,11 +126,11 @@ class Outbox:
         return dict(self.base.execute("SELECT digest, since FROM address"))
 
     def seen(self) -> dict[str, str]:
-        """The gates that were looked at, and where their records stood then."""
+        """Return the gates that were examined, and the tips of their records then."""
         return dict(self.base.execute("SELECT gate, tip FROM seen WHERE place = ?", (self.place,)))
 
     def put(self, looked: Sequence[Looked], now: float) -> None:
-        """What is to be told of gates, and that they were looked at: all or nothing. What is there already stays as it is."""
+        """Record messages, and that their gates were examined: all or nothing. Present messages stay as they are."""
         rows = [
             (message_id(what.gate, what.event, what.key, address), what, address, max(now, what.due))
             for one in looked
@@ -148,7 +150,7 @@ class Outbox:
             )
 
     def forget(self, gates: Sequence[str], now: float) -> None:
-        """Gates that are no longer open, and messages that are long done."""
+        """Remove gates that are no longer open, and messages that are long done."""
         with self.writing():
             self.base.executemany(
                 "DELETE FROM seen WHERE place = ? AND gate = ?", [(self.place, one) for one in gates]
@@ -158,7 +160,7 @@ class Outbox:
     # what is sent
 
     def next(self, now: float) -> Due | None:
-        """The message that was tried least, then the oldest, of an address that is not left alone for a while."""
+        """Return the due message with the fewest attempts, then the oldest, whose address may be tried now."""
         row = self.base.execute(
             "SELECT m.id, m.address, m.gate, m.event, m.key, m.at, m.attempts, m.made FROM message m"
             " LEFT JOIN address a ON a.digest = m.address"
@@ -171,7 +173,7 @@ class Outbox:
         return Due(row[0], row[1], Occasion(row[2], row[3], row[4], row[5]), row[6], row[7])
 
     def next_at(self) -> float | None:
-        """When something may be sent; None where nothing waits."""
+        """Return when the next message may be sent; None where none waits."""
         row = self.base.execute(
             "SELECT min(max(m.due, coalesce(a.until, 0))) FROM message m"
             " LEFT JOIN address a ON a.digest = m.address WHERE m.place = ? AND m.state = 'due'",
@@ -194,7 +196,7 @@ class Outbox:
             )
 
     def over(self, due: Due, now: float, said: str = "") -> None:
-        """Nobody has to be told any more."""
+        """Mark a message as one that need not be sent any more."""
         with self.writing():
             self.base.execute(
                 "UPDATE message SET state = 'over', done = ?, said = ? WHERE id = ?", (now, said, due.id)
@@ -205,7 +207,9 @@ class Outbox:
             self.base.execute("UPDATE message SET due = ? WHERE id = ?", (at, due.id))
 
     def failed(self, due: Due, now: float, said: str, *, after: float = 0.0, gone: bool = False) -> float:
-        """The address is left alone for a while, longer each time; a message that waited too long is given up."""
+        """Record a failed attempt, and return when the address is tried again: later after each failure. A message that
+        waited too long is given up.
+        """
         given_up = gone or now - due.made > GIVEN_UP_AFTER
         row = self.base.execute("SELECT failures FROM address WHERE digest = ?", (due.address,)).fetchone()
         failures = 1 + (row[0] if row else 0)
@@ -223,7 +227,7 @@ class Outbox:
         return until
 
     def states(self) -> Mapping[str, AddressState]:
-        """Of each address, how it stands."""
+        """Return the state of each address."""
         counts: dict[tuple[str, str], int] = {
             (address, state): count
             for address, state, count in self.base.execute(
@@ -242,7 +246,7 @@ class Outbox:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """One change: all of it is kept, or, where we are killed, nothing of it."""
+        """Make one change: all of it is kept, or nothing where the process is killed."""
         self.base.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -255,7 +259,7 @@ class Outbox:
 
     @property
     def called(self) -> Path:
-        """The mark of somebody who wants it looked at."""
+        """Path of the mark by which a caller asks for a look."""
         return self.folder / f"called-{message_id(self.place, '', '', '')[4:20]}"
 
     def call(self) -> None:
@@ -263,7 +267,7 @@ class Outbox:
         self.shared.give(self.called)
 
     def heard(self) -> bool:
-        """Whether somebody called since this was last asked."""
+        """Return whether somebody called since this was last asked."""
         try:
             self.called.unlink()
         except FileNotFoundError:
@@ -272,7 +276,7 @@ class Outbox:
 
     @contextlib.contextmanager
     def alone(self, name: str) -> Iterator[bool]:
-        """Whether nobody else has this lock; it goes with the process that holds it."""
+        """Take this lock, and yield whether nobody else has it. It ends with the process that has it."""
         import fcntl
 
         number = os.open(self.folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -293,7 +297,7 @@ def pause_after(failures: int) -> float:
 
 
 def open_outbox(desk: Desk) -> Outbox:
-    """The outbox of this desk's repository, made where it is not there yet."""
+    """Return the outbox of this desk's repository. It is made where there is none yet."""
     folder, shared = outbox_folder(desk)
     private_folder(folder)
     if shared.bits and folder.stat().st_uid == os.geteuid():
@@ -310,7 +314,7 @@ def open_outbox(desk: Desk) -> Outbox:
 
 @contextlib.contextmanager
 def usable(place: Path) -> Iterator[None]:
-    """While the outbox is used: what is wrong with its file is no bug of ours, and says what to do."""
+    """Turn errors of the outbox's file into a failure that says what to do: they are no bug of ours."""
     try:
         import sqlite3
     except ImportError as missing:
@@ -332,7 +336,7 @@ TRY = "git gate notify test"
 
 
 def examine_addresses(desk: Desk) -> Iterator[Finding]:
-    """Each address, and what stands where one was expected."""
+    """Yield findings on each address, and on each line that names none."""
     try:
         book = load_addresses(desk)
         states = states_here(desk)
@@ -352,7 +356,7 @@ def examine_addresses(desk: Desk) -> Iterator[Finding]:
 
 
 def states_here(desk: Desk) -> dict[str, AddressState]:
-    """How the addresses have answered; nothing is made where nothing was ever sent."""
+    """Return how the addresses have answered. Nothing is made where nothing was ever sent."""
     if not (outbox_folder(desk)[0] / FILE).exists():
         return {}
     outbox = open_outbox(desk)

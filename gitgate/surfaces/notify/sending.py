@@ -56,7 +56,7 @@ LOOK_EVERY = 5.0
 
 @dataclass
 class SendingResult:
-    """What a look did: messages by what became of them, and when the next one is due."""
+    """Result of a look: how many messages were sent, failed or are over, and when the next one is due."""
 
     sent: int = 0
     failed: int = 0
@@ -67,7 +67,7 @@ class SendingResult:
 
 @dataclass
 class Messenger:
-    """Tells the people of one repository."""
+    """Sender of one repository's messages."""
 
     desk: Desk
     outbox: Outbox
@@ -75,7 +75,7 @@ class Messenger:
     say: Callable[[str], None] = lambda _words: None
 
     def run(self, *, stay: bool = False) -> SendingResult | None:
-        """Everything that can be told now; None where another sender does so. `stay`: also what is due within hours."""
+        """Send all that is due; None where another sender does so. `stay`: also what is due within hours."""
         with usable(self.outbox.folder / FILE):
             return self.run_on(stay)
 
@@ -88,7 +88,9 @@ class Messenger:
         return done
 
     def answer_calls(self) -> SendingResult | None:
-        """Whoever wants something told makes a mark first; one sender looks until there is no mark, and once more after it let go."""
+        """Leave a mark, then send until there is no mark. Whoever wants something sent leaves a mark first; the sender
+        looks once more after it has released the lock.
+        """
         self.outbox.call()
         done: SendingResult | None = None
         while self.outbox.heard() and not self.stopping.is_set():
@@ -100,7 +102,7 @@ class Messenger:
         return done
 
     def keep_at_it(self, done: SendingResult) -> None:
-        """Until nothing is left that is due soon: on a server nobody else may come by for long."""
+        """Send until nothing is due soon: on a server it may be long until another sender comes."""
         end = self.desk.clock() + STAYS
         while (at := self.outbox.next_at()) is not None and at < end and not self.stopping.is_set():
             wait = at - self.desk.clock()
@@ -124,7 +126,7 @@ class Messenger:
         return done
 
     def tell(self, book: AddressBook, due: Due, done: SendingResult) -> None:
-        """One message, if it is still true."""
+        """Send one message, if it is still true."""
         now, recipient = self.desk.clock(), book.find(due.address)
         message = None if recipient is None else self.message(recipient, due.occasion)
         if recipient is None or message is None:
@@ -154,7 +156,7 @@ class Messenger:
             self.say(f"{occasion_name(due.occasion)}: told {recipient.name} ({due.occasion.event})")
 
     def message(self, recipient: Recipient, occasion: Occasion) -> Notification | None:
-        """What is to be said, as things stand; None where there is nothing to tell any more."""
+        """Return the notification as things are now; None where there is nothing to send any more."""
         if occasion.event in RUN_HEADS:
             run = run_now(self.desk, occasion.gate)
             now = run_occasion(run) if run is not None else None
@@ -172,7 +174,7 @@ def occasion_name(occasion: Occasion) -> str:
 
 
 def run_now(desk: Desk, run: str) -> Run | None:
-    """As its journal stands; None where it is folded away, or cannot be read."""
+    """Return the run as its journal is now; None where it was folded away, or cannot be read."""
     tip = desk.refs.get(RUNS + run)
     with contextlib.suppress(GateError):
         return Journals(desk.repo, desk.records).load(run, tip) if tip is not None else None
@@ -180,14 +182,14 @@ def run_now(desk: Desk, run: str) -> Run | None:
 
 
 def gate_now(desk: Desk, gate: str) -> Gate | None:
-    """As its record stands; None where it is closed and folded away, or cannot be read."""
+    """Return the gate as its record is now; None where it is closed and folded away, or cannot be read."""
     with contextlib.suppress(GateError):
         return reload(desk, gate)
     return None
 
 
 def look_at_gates(desk: Desk, outbox: Outbox, book: AddressBook) -> None:
-    """Put into the outbox what people are to be told of gates that have changed since the last look."""
+    """Put into the outbox the messages on gates that have changed since the last look."""
     now = desk.clock()
     since = outbox.addresses([one.digest for one in book.recipients], now)
     seen = outbox.seen()
@@ -213,7 +215,7 @@ def look_at_gates(desk: Desk, outbox: Outbox, book: AddressBook) -> None:
 def look_at_runs(
     desk: Desk, book: AddressBook, fresh: Mapping[str, str], since: Mapping[str, float]
 ) -> list[Looked]:
-    """The runs of flows that have changed since the last look. Whether a journal is read, its last message says."""
+    """Return the runs that have changed since the last look. A journal is read only if its last message says so."""
     if not fresh:
         return []
     earliest, who = min(since.values(), default=0.0), person_here(desk)
@@ -231,7 +233,7 @@ def look_at_runs(
 
 
 def hearing(book: AddressBook, run: Run, who: str, since: Mapping[str, float]) -> list[tuple[Occasion, str]]:
-    """How the run ended, with each address that is to hear of it."""
+    """Return how the run ended, with each address that is to hear of it."""
     what = run_occasion(run)
     return [
         (what, one.digest)
@@ -243,7 +245,7 @@ def hearing(book: AddressBook, run: Run, who: str, since: Mapping[str, float]) -
 
 
 def may_tell(summary: Summary, since: Mapping[str, float]) -> bool:
-    """Whether its record has to be read: not of what waited long before anybody was told."""
+    """Return whether the gate's record has to be read: not if it waited long before anybody was to be notified."""
     if summary.state == AWAITING and not summary.deadline and not summary.later:
         return times.parse_time(summary.at or times.format_time(0)) >= min(since.values(), default=0.0)
     return summary.state in TOLD_OF
@@ -257,7 +259,7 @@ def messages(
     who: str,
     since: dict[str, float],
 ) -> list[tuple[Occasion, str]]:
-    """Each occasion with each address that is to hear of it."""
+    """Return each occasion with each address that is to hear of it."""
     try:
         gate = desk.records.load(summary.id, summary.tip)
     except GateError:
@@ -271,12 +273,12 @@ def messages(
 
 
 def begins_before(what: Occasion, since: float) -> bool:
-    """Whether it happened when the address was told already."""
+    """Return whether the occasion came after the address was added. A deadline always counts."""
     return what.event == "deadline" or times.parse_time(what.at) >= since
 
 
 def recipients_for(book: AddressBook, gate: Gate) -> tuple[Recipient, ...]:
-    """The addresses that the question names, where this machine knows one of them; else all: a question silences nobody."""
+    """Return the addresses that the question names, if one is known here; else all: a question silences nobody."""
     named = tuple(one for one in book.recipients if one.name in gate.opened.notify)
     return named or book.recipients
 
@@ -289,12 +291,12 @@ def policy_of(desk: Desk) -> Book | None:
 
 
 def person_here(desk: Desk) -> str:
-    """Whose machine it is; a server is nobody's."""
+    """Return the person whose machine this is; empty for a server, which is nobody's."""
     return "" if is_server(desk) else desk.settings.identity()
 
 
 def send_test(desk: Desk, recipient: Recipient) -> None:
-    """One message that says that it is one; NotSent where it does not get through."""
+    """Send a message that says that it is a test. Raise `NotSent` where it does not get through."""
     name = message_id("", "test", desk.entropy(8), recipient.digest)
     title = "Test: git gate can reach you"
     text = f"sent by git gate notify test to {recipient.name}"
@@ -312,7 +314,7 @@ def messenger_of(
 def telling(
     places: Sequence[Path], env: Mapping[str, str], say: Callable[[str], None], stopping: threading.Event
 ) -> Iterator[None]:
-    """Beside a worker: people are told of the gates of these repositories, while it works and once more at its end."""
+    """Notify people of the gates of these repositories while a worker works, and once more at its end."""
     over = threading.Event()
 
     def tell(those: Sequence[Path]) -> list[Path]:
@@ -337,9 +339,10 @@ def telling(
 def tell_of(
     place: Path, env: Mapping[str, str], say: Callable[[str], None], stopping: threading.Event
 ) -> bool:
-    """One look at one repository; whether anybody is told of it at all. Its trouble is no other one's.
+    """Look once at one repository, and return whether anybody is notified of it at all. Its trouble does not affect the
+    others.
 
-    Of a place that is no repository whoever works there says what is wrong.
+    If a place is no repository, whoever works there says what is wrong.
     """
     try:
         desk = open_desk(place, env)

@@ -47,7 +47,7 @@ class WebhookChannel:
         return ""
 
     def shown(self, target: Endpoint) -> str:
-        """The path may be a secret, too."""
+        """Return scheme and host alone: the path may be a secret, too."""
         scheme, host = parts_of(target.words)
         return f"webhook {scheme}://{host}/…"
 
@@ -74,7 +74,7 @@ class WebhookChannel:
 
 
 def is_web(address: str) -> bool:
-    """Whether it can be an address at all: nothing in it that would end a line of the request."""
+    """Return whether this can be an address at all: nothing in it may end a line of the request."""
     try:
         return (
             bool(parts_of(address)[1]) and address.isascii() and address.isprintable() and " " not in address
@@ -84,7 +84,7 @@ def is_web(address: str) -> bool:
 
 
 def parts_of(address: str) -> tuple[str, str]:
-    """Scheme and host, without who logs in."""
+    """Return scheme and host, without a login."""
     parts = urlsplit(address)
     port = f":{parts.port}" if parts.port else ""
     return parts.scheme, f"{parts.hostname or ''}{port}"
@@ -99,7 +99,7 @@ def is_here(host: str) -> bool:
 
 
 def signing_key(secret: str) -> bytes:
-    """The bytes behind `whsec_`; ValueError says what was expected, and nothing of the secret."""
+    """Return the bytes behind `whsec_`. ValueError says what was expected, and nothing of the secret."""
     expected = f"a webhook needs a secret: whsec_ and {LEAST} to {MOST} bytes in base64"
     if not secret.startswith(PREFIX):
         raise ValueError(expected)
@@ -113,7 +113,7 @@ def signing_key(secret: str) -> bytes:
 
 
 def signature(secret: str, name: str, at: int, body: bytes) -> str:
-    """Of the message's id, its moment and its body, with points between."""
+    """Return the signature of the message's id, its moment and its body, with points between them."""
     signed = hmac.new(signing_key(secret), b".".join((name.encode(), str(at).encode(), body)), hashlib.sha256)
     return f"v1,{base64.b64encode(signed.digest()).decode()}"
 
@@ -129,7 +129,7 @@ def signed_headers(secret: str, name: str, at: int, body: bytes) -> dict[str, st
 
 
 def opener(host: str) -> Any:
-    """Goes where it was sent, and nowhere else: who redirects would get what is signed for somebody else."""
+    """Return an opener that follows no redirect: another host would receive what is signed for this one."""
     from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
     class Stay(HTTPRedirectHandler):

@@ -32,13 +32,13 @@ COMMIT, DIFF = "commit", "diff"
 
 
 def whole(text: str) -> str:
-    """JSON may hold halves of characters, which nothing else can."""
+    """Return a text without halves of characters, which JSON may contain and nothing else can."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass(frozen=True)
 class Author:
-    """An account. `bot`: a program's, whose word is nobody's."""
+    """Account. `bot`: it is a program's, whose word is nobody's."""
 
     login: str
     number: int
@@ -47,9 +47,9 @@ class Author:
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment as the forge has it now. Each kind of comment has numbers of its own.
+    """Comment as the forge has it now. Each kind of comment has numbers of its own.
 
-    `review`: that of which one on a line of the diff is a part. `begun`: when its author began it, where that was before
+    `review`: the review that a comment on the diff belongs to. `begun`: when its author began it, if that was before
     everybody could see it.
     """
 
@@ -71,7 +71,7 @@ class Comment:
 
     @property
     def commit(self) -> str:
-        """The commit that it stands on; empty for one of a pull request or an issue."""
+        """Commit that the comment is on; empty for a comment on a pull request or an issue."""
         return self.thread if isinstance(self.thread, str) else ""
 
     @property
@@ -80,19 +80,19 @@ class Comment:
 
     @property
     def place(self) -> tuple[str, int]:
-        """When it was begun, and its number there: what its author may have read before is smaller."""
+        """Time when it was begun, and its number. Whatever its author may have read before has a smaller place."""
         return self.begun or self.created, 0 if self.review else self.number
 
     @property
     def by_program(self) -> bool:
-        """Whether no person wrote it: a bot did, or we in the name of whoever's token we have."""
+        """Flag: no person wrote it, but a bot did, or we did in the name of the person whose token we have."""
         return self.author.bot or self.body.startswith(BEGIN)
 
 
 @dataclass(frozen=True)
 class PullRequest:
-    """A pull request. `foreign`: its branch is another repository's. `updated`: when anything of it changed last, its comments
-    included; empty where the forge does not say.
+    """Pull request. `foreign`: its branch is another repository's. `updated`: when it or its comments changed last;
+    empty where the forge does not say.
     """
 
     number: int
@@ -108,7 +108,7 @@ class PullRequest:
 
 @dataclass(frozen=True)
 class CheckNote:
-    """A word at lines of a file."""
+    """Note at lines of a file."""
 
     path: str
     first: int
@@ -118,7 +118,7 @@ class CheckNote:
 
 @dataclass(frozen=True)
 class CheckPage:
-    """A check run beside a commit. `conclusion`: `action_required`, `success` or `failure`; empty while it goes on."""
+    """Check run of a commit. `conclusion`: `action_required`, `success` or `failure`; empty while it goes on."""
 
     conclusion: str
     title: str
@@ -128,13 +128,13 @@ class CheckPage:
 
     @property
     def digest(self) -> str:
-        """By which it is known whether it stands there already."""
+        """Digest of the page, by which it is known whether the forge has it already."""
         return sha256(repr(self).encode("utf-8", "backslashreplace")).hexdigest()[:40]
 
 
 @dataclass(frozen=True)
 class Customs:
-    """What people see of a forge, as far as they differ. GitHub's, unless it says otherwise."""
+    """Differences between forges that people see. The defaults are GitHub's."""
 
     pages: str = ""
     """What stands between a repository's address and that of a page of it, such as a commit's."""
@@ -155,7 +155,7 @@ GITHUBS = Customs()
 
 
 def by_thread(comments: Iterable[Comment], threads: Collection[Thread] = ()) -> dict[Thread, list[Comment]]:
-    """In the order of their numbers; of these threads also those without any."""
+    """Return comments by thread, in the order of their numbers. All of `threads` are there, also those without any."""
     found: dict[Thread, list[Comment]] = {thread: [] for thread in threads}
     for comment in sorted(comments, key=lambda one: one.number):
         found.setdefault(comment.thread, []).append(comment)
@@ -164,8 +164,9 @@ def by_thread(comments: Iterable[Comment], threads: Collection[Thread] = ()) -> 
 
 @dataclass(frozen=True)
 class Hooks:
-    """How a forge's webhooks are known: by which header it names the event, which events are for us, and what is against a
-    delivery with these headers (by small letters) and this body, where we share this secret; empty where it is the forge's.
+    """Rules by which a forge's webhooks are known. `header` names the event, and `events` are those for us. `against`
+    returns what is wrong with a delivery, given our secret, its headers (in small letters) and its body; empty if it is
+    the forge's.
     """
 
     header: str
@@ -174,7 +175,7 @@ class Hooks:
 
 
 def signed(secret: str, body: bytes, signature: str) -> bool:
-    """Whether the forge, which alone shares the secret, sent exactly this. Compared in constant time."""
+    """Return whether the forge, which alone shares the secret, sent exactly this body. Compared in constant time."""
     wanted = "sha256=" + hmac.new(secret.encode(), body, sha256).hexdigest()
     return same_secret(wanted, signature)
 
@@ -196,7 +197,7 @@ GITHUBS_HOOKS = Hooks(
 
 
 class Forge(Protocol):
-    """The few calls. Whatever cannot be had is a `ForgeFailed` with what to do about it."""
+    """Calls that every forge has to offer. `ForgeFailed` is raised where one fails, and says what to do about it."""
 
     name: str
     robot: str
@@ -210,38 +211,39 @@ class Forge(Protocol):
     """Why no check runs can be shown, once that is known; empty where they can, or where there is no such thing."""
 
     def fetch_self(self) -> str:
-        """Our own login: only what it wrote is ours. Empty until we wrote something, where our token may not ask."""
+        """Return our own login: only what it wrote is ours. Empty until we wrote something if our token may not ask."""
         ...
 
     def has_jobs(self) -> bool:
-        """Whether jobs of this repository keep its comments, in the name of `robot`; we may be one of them."""
+        """Return whether this repository's jobs, of which we may be one, keep its comments as `robot`."""
         ...
 
     def default_branch(self) -> str:
-        """Never the branch that an agent works on: its workflow file, and its policy, are the agent's."""
+        """Return the default branch. An agent's branch never counts: its workflow file and policy are the agent's."""
         ...
 
     def fetch_comment(self, number: int, *, kind: str = "", thread: Thread | None = None) -> Comment | None:
-        """None when it is gone, or nobody but its author can see it yet. `thread`: where it stands, as far as that is known; a
-        forge that numbers comments by themselves does not need it.
+        """Return a comment; None when it is gone, or only its author can see it yet. `thread`: its thread, if that is
+        known. Some forges need it, since they do not find a comment by its number alone.
         """
         ...
 
     def fetch_comments(self, thread: Thread) -> list[Comment]:
-        """All of a thread's, oldest first."""
+        """Return all comments of a thread, oldest first."""
         ...
 
     def fetch_diff_comments(self, thread: Thread) -> list[Comment]:
-        """Those on lines of a pull request's diff; none where there is no such thing. When one could be seen, and whether it was
-        edited since then, `fetch_comment` alone tells.
+        """Return the comments on a pull request's diff; none where there is no such thing. Only `fetch_comment` tells
+        when one could be seen, and whether it was edited since.
         """
         ...
 
     def fetch_comments_since(
         self, since: str, most: int, threads: Collection[Thread] = (), *, diff: bool = False
     ) -> Mapping[Thread, list[Comment]] | None:
-        """By thread what changed since then, or all of it, or of every diff; None where these are more than `most` pages, or nobody
-        tells. Of these threads one that is not named there was not asked about: whoever wants it reads it by itself.
+        """Return by thread the comments that changed since then, or all, or those of every diff. Return None for more
+        than `most` pages, or where the forge does not tell. A thread of `threads` that is left out has to be read by
+        itself.
         """
         ...
 
@@ -250,69 +252,70 @@ class Forge(Protocol):
     def edit_comment(self, comment: Comment, body: str) -> Comment: ...
 
     def remove_comment(self, comment: Comment) -> None:
-        """Also when it is gone already."""
+        """Remove a comment. One that is gone already is no failure."""
         ...
 
     def react(self, comment: Comment, word: str) -> None:
-        """`eyes`, `+1` or `confused` on a comment."""
+        """React to a comment with `eyes`, `+1` or `confused`."""
         ...
 
     def may_write(self, login: str) -> bool:
-        """Whether the forge lets this account write to the repository."""
+        """Return whether the forge lets this account write to the repository."""
         ...
 
     def is_ours(self, repository: str) -> bool:
-        """Whether `owner/name` is this repository, by the name that it has now or the one that it was given here."""
+        """Return whether `owner/name` is this repository, by its present name or by the one given here."""
         ...
 
     def find_pull_requests(self, branch: str, *, closed: bool = False) -> list[PullRequest]:
-        """The open ones of a branch of this very repository, or those that were closed or merged; newest first."""
+        """Return a branch's open pull requests, or its closed and merged ones, newest first. Forks are left out."""
         ...
 
     def list_pull_requests(self) -> list[PullRequest]:
-        """All open ones, newest first."""
+        """Return all open pull requests, newest first."""
         ...
 
     def find_pull_requests_with(self, commit: str) -> list[PullRequest]:
-        """The open ones that bring this commit."""
+        """Return the open pull requests that contain this commit."""
         ...
 
     def fetch_pull_request(self, number: int) -> PullRequest | None:
-        """None when that number is an issue's, or nobody's."""
+        """Return a pull request; None when the number is an issue's, or nobody's."""
         ...
 
     def request_reviews(self, number: int, logins: Sequence[str]) -> list[str]:
-        """Ask these people for a review of a pull request; those who cannot be asked."""
+        """Ask these people to review a pull request. Return those who cannot be asked."""
         ...
 
     def set_status(self, commit: str, state: str, words: str, url: str) -> None:
-        """`pending`, `success` or `failure` beside a commit."""
+        """Set the status of a commit: `pending`, `success` or `failure`."""
         ...
 
     def fetch_status(self, commit: str) -> tuple[str, str]:
-        """What `set_status` said last: the state and the words; empty where it said nothing."""
+        """Return the state and the words that `set_status` set last; empty where it set none."""
         ...
 
     def look_at_heads(self) -> None:
-        """Ask at once what stands beside the heads of all open pull requests, where the forge can tell; `fetch_status` and
-        `show_check` go by it until something is set there.
+        """Load the statuses and checks of the heads of all open pull requests at once, where the forge can.
+        `fetch_status` and `show_check` use them until something is set there.
         """
         ...
 
     def show_check(self, commit: str, page: CheckPage, url: str) -> None:
-        """The page beside a commit, unless it stands there. Where it cannot, `unchecked` says why, and nothing fails."""
+        """Show the page at a commit, unless it is there. If that cannot be, `unchecked` says why, and nothing fails."""
         ...
 
     def dispatch(self, gate: str, commit: str) -> str:
-        """Start the resume in CI; where it can be watched. Only the gate's id and the answer's commit are sent."""
+        """Start the resume in CI, and return where to watch it. Only the gate's id and the answer's commit are sent."""
         ...
 
 
 def logins(forge: Forge, comments: Iterable[Comment]) -> tuple[str, ...]:
-    """That of this repository's jobs, where it has ours or we are one of them; and the one whose token we have.
+    """Return our accounts: that of this repository's jobs, if it has ours or we are one; and the one whose token we
+    have.
 
-    A program's token may not ask whose it is. It is not the jobs' own where a program of another name has written what looks
-    like ours: a reaction to that, whose answer names who reacted, tells whether it was us, before it is all posted once more.
+    A program's token may not ask whose it is. Where a bot of another name wrote comments like ours, it may be us. The
+    answer to a reaction names its account, and is asked for before everything is posted once more.
     """
     begun = [one for one in comments if one.body.startswith(BEGIN)]
     me = forge.fetch_self()
@@ -326,7 +329,7 @@ def logins(forge: Forge, comments: Iterable[Comment]) -> tuple[str, ...]:
 
 
 def has_theirs(forge: Forge, begun: Iterable[Comment]) -> bool:
-    """Outside a job the jobs' word is ours where the repository has our workflow: any workflow of it writes by that name."""
+    """Return whether the jobs' comments are ours outside a job: if our workflow exists, as any writes by that name."""
     return any(one.author.login == forge.robot for one in begun) and forge.has_jobs()
 
 
@@ -344,14 +347,14 @@ def evidence_of(forge: Forge, comment: Comment) -> Mapping[str, object]:
 
 
 def person_of(forge: Forge, author: Author) -> str:
-    """As the forge itself writes an account into commits: the number stays when a login is given to somebody else."""
+    """Return an account as the forge writes it into commits: its number stays when its login goes to somebody else."""
     host = re.sub(r"^https?://([^/:]+).*", r"\1", forge.site)
     login = re.sub(r"[^\w.-]", "", author.login, flags=re.ASCII) or "ghost"
     return as_account(login, str(author.number), host)
 
 
 def has_workflow(desk: Desk) -> bool:
-    """Whether the default branch, as it was last fetched, has the workflow whose jobs take replies."""
+    """Return whether the default branch, as last fetched, has the workflow whose jobs take replies."""
     from ....policy import protected_refs
     from ....setup.workflows import ANSWERS, FOLDER
     from ....store.git.protected import read_protected
@@ -363,7 +366,7 @@ def has_workflow(desk: Desk) -> bool:
 
 
 def has_pipeline(desk: Desk) -> bool:
-    """The same of GitLab's: whether its own file includes ours."""
+    """Return whether the default branch, as last fetched, has a GitLab pipeline that includes our jobs."""
     from ....policy import protected_refs
     from ....setup.workflows import OURS_IN, ROOT
     from ....store.git.protected import read_protected
@@ -373,7 +376,7 @@ def has_pipeline(desk: Desk) -> bool:
 
 
 def foreign_token(desk: Desk, forge: Forge) -> str:
-    """What is wrong with a token in a job where others of the repository take the replies; empty where it is the job's own."""
+    """Return what is wrong with a token in a job whose replies other jobs take; empty where it is the job's own."""
     try:
         me = forge.fetch_self() if forge.job and forge.name == "github" and has_workflow(desk) else ""
     except GateError:
@@ -398,9 +401,10 @@ BY_BRANCH = "it is a comment on the diff, whose event runs the workflow file of 
 
 @dataclass(frozen=True)
 class Commented:
-    """Somebody commented; what they said is asked of the forge anew. `kind`: on a commit, on a diff, or in a conversation.
+    """Event of a new comment, whose words are asked of the forge anew. `kind`: on a commit, on a diff, or in a
+    conversation.
 
-    `words`: a short comment that may be the name of an option, and mere talk as far as nobody looks at the gates.
+    `words`: a short comment that may be an option's name, or mere talk: that depends on the gates.
     """
 
     comment: int
@@ -413,7 +417,7 @@ class Commented:
 
 @dataclass(frozen=True)
 class Dispatched:
-    """Somebody asked for a gate to be resumed, naming the commit of the answer; or, without a gate, for a sweep."""
+    """Request to resume a gate, with the commit of its answer; or, without a gate, for a sweep."""
 
     gate: str
     commit: str
@@ -424,7 +428,7 @@ class Dispatched:
 
 @dataclass(frozen=True)
 class Nothing:
-    """An event that is not for us, and why."""
+    """Event that is not for us, and why."""
 
     why: str
 
@@ -433,7 +437,7 @@ Event = Commented | Dispatched | Nothing
 
 
 def parse_event(data: bytes, *, received: bool = False) -> Event:
-    """One event file; or, `received` by ourselves, a signed delivery, which alone may tell of a comment on a diff."""
+    """Return the event in a file, or in a signed delivery `received` here, which may report a comment on a diff."""
     try:
         said = json.loads(data)
     except (ValueError, RecursionError) as wrong:
@@ -469,7 +473,7 @@ def read_comment(said: Mapping[str, object], kind: str) -> Event:
 
 
 def comment_event(found: Commented, said: object) -> Event:
-    """Unless it is mere talk."""
+    """Return the event of a comment, or `Nothing` for mere talk."""
     body = said if isinstance(said, str) else ""
     if may_answer(body):
         return found
@@ -478,7 +482,7 @@ def comment_event(found: Commented, said: object) -> Event:
 
 
 def read_note(said: Mapping[str, object]) -> Event:
-    """GitLab's: a note on a merge request, which is found by both numbers. Older ones do not say whether it is new."""
+    """Return the event of a GitLab note, which is found by both numbers. Older ones do not say whether it is new."""
     note, place = part(said, "object_attributes"), part(said, "merge_request")
     number, thread = note.get("id"), place.get("iid")
     if note.get("action", "create") != "create":
@@ -498,7 +502,7 @@ def is_number(value: object) -> bool:
 
 
 def nobodys(comment: Comment | None) -> str:
-    """Why a comment is nobody's reply, whatever gates there are; empty where it may be one."""
+    """Return why a comment is no reply, whatever gates there are; empty where it may be one."""
     if comment is None:
         return "the comment is gone"
     if comment.by_program:
@@ -511,7 +515,7 @@ def is_on_diff(said: Mapping[str, object]) -> bool:
 
 
 def is_on_commit(said: Mapping[str, object]) -> bool:
-    """A review's comments name a commit too."""
+    """Return whether the comment is on a commit. Comments of a review name a commit, too, and are not."""
     elsewhere = {"issue", "pull_request", "discussion", "review"} & set(said)
     return not elsewhere and bool(part(said, "comment").get("commit_id"))
 
@@ -529,10 +533,11 @@ LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,98}[A-Za-z0-9_-])?(?:\[bot\]
 
 
 def started_by(env: Mapping[str, str], said: Mapping[str, object]) -> tuple[str, ...]:
-    """Who started this job, each once, in git's form of a person: the event's sender, the actor, and who ran it again.
+    """Return the people who started this job, each once, in git's form: the event's sender, the actor, and who ran it
+    again.
 
-    They are one account but for a job that somebody else ran again. On a schedule nobody did: the actor is whoever changed the
-    schedule last. An event's file may be written to by the job's own steps, so that it only adds to what the runner says.
+    They are one account unless somebody else ran the job again. On a schedule the actor only changed the schedule last,
+    and does not count. The job's own steps may write to an event's file, so it only adds to what the runner says.
     """
     if env.get("GITLAB_CI"):
         return started_on_gitlab(env)
@@ -555,7 +560,7 @@ UNASKED = frozenset(("schedule", "trigger", "parent_pipeline"))
 
 
 def started_on_gitlab(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Who started this pipeline. A schedule or a trigger token runs in the name of whoever made it, and asks for nobody."""
+    """Return who started this pipeline. A schedule or a trigger token only uses its maker's name: then nobody did."""
     login, number = env.get("GITLAB_USER_LOGIN", ""), env.get("GITLAB_USER_ID", "")
     if env.get("CI_PIPELINE_SOURCE", "") in UNASKED or not LOGIN.fullmatch(login):
         return ()
@@ -582,7 +587,7 @@ QUEUED = re.compile(
 
 
 def queued_in(env: Mapping[str, str]) -> tuple[int, str] | None:
-    """In a job of a merge queue the pull request that stands at its end there, and the commit that would be merged."""
+    """Return, in a merge queue's job, the pull request at the queue's end there, and the commit to be merged."""
     found = QUEUED.fullmatch(env.get("GITHUB_REF", ""))
     commit = env.get("GITHUB_SHA", "")
     wanted = env.get("GITHUB_EVENT_NAME") == "merge_group" and found is not None and OID.fullmatch(commit)
@@ -599,7 +604,7 @@ DEPENDABOT = "dependabot[bot]"
 
 
 def final(refused: ForgeFailed, env: Mapping[str, str]) -> str:
-    """Why it is of no use to ask again; empty where it may be, or where somebody has to mend something."""
+    """Return why it is useless to ask again; empty where it may help, or where somebody has to mend something."""
     said = refused.message
     if refused.status == 410:
         return GONE
@@ -615,12 +620,14 @@ def final(refused: ForgeFailed, env: Mapping[str, str]) -> str:
 
 
 def is_of_thread(why: str) -> bool:
-    """Whether it is one thread's; the others are the whole run's."""
+    """Return whether this reason is about one thread. The others are about the whole run."""
     return why in (GONE, SHUT)
 
 
 def may_only_read(env: Mapping[str, str]) -> bool:
-    """A job of a pull request of Dependabot's or of a fork has such a token by GitHub's own rule; any other by mistake."""
+    """Return whether GitHub's own rule gives this job a token that only reads: one for a pull request of Dependabot's
+    or of a fork. Any other job has such a token by mistake.
+    """
     if env.get("GITHUB_EVENT_NAME") != "pull_request":
         return False
     return DEPENDABOT in (env.get("GITHUB_ACTOR"), env.get("GITHUB_TRIGGERING_ACTOR")) or of_a_fork(env)

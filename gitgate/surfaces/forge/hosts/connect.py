@@ -43,7 +43,7 @@ HURRIED = (
 
 @dataclass(frozen=True)
 class ForgePlace:
-    """A repository on a forge: the address of the API, and where people see it."""
+    """Repository on a forge: the address of the API, and the one where people see the repository."""
 
     kind: str
     host: str
@@ -57,7 +57,7 @@ class ForgePlace:
 
 @dataclass(frozen=True)
 class ForgeKind:
-    """What is known of a kind of forge before one is asked."""
+    """Kind of forge: all that is known of it before one is asked."""
 
     build: Callable[[ForgePlace, Web], Forge]
     api: Callable[[str], str]
@@ -113,7 +113,7 @@ KINDS: dict[str, ForgeKind] = {
 
 
 def find_place(desk: Desk) -> ForgePlace | None:
-    """The forge behind the remote; None where it is none that we know."""
+    """Return the forge of the remote; None where it is none that is known here."""
     here = job_place(desk)
     if here is not None:
         return here
@@ -128,13 +128,13 @@ def find_place(desk: Desk) -> ForgePlace | None:
 
 
 def known_by(host: str) -> str:
-    """The forge whose own server has this name; empty where the name says nothing."""
+    """Return the forge whose own server has this name; empty where the name says nothing."""
     return "github" if is_github(host) else "gitlab" if host == GITLAB else ""
 
 
 def job_place(desk: Desk) -> ForgePlace | None:
-    """As a CI job's own environment names it, Enterprise Server's addresses included. It takes an address to be one: whether
-    a job of Actions runs, whatever it may reach, is `setup.in_job`.
+    """Return the place that a CI job's environment names, Enterprise Server's included. This only reads an address:
+    `setup.in_job` decides whether a job of Actions runs, whatever it may reach.
     """
     env = desk.settings.env
     if env.get("GITLAB_CI"):
@@ -148,7 +148,7 @@ def job_place(desk: Desk) -> ForgePlace | None:
 
 
 def gitlab_job(env: Mapping[str, str]) -> ForgePlace | None:
-    """A job of GitLab's own CI."""
+    """Return the place of a job of GitLab's own CI."""
     api, repository = env.get("CI_API_V4_URL", ""), env.get("CI_PROJECT_PATH", "")
     if not api or not PROJECT.fullmatch(repository):
         return None
@@ -157,13 +157,13 @@ def gitlab_job(env: Mapping[str, str]) -> ForgePlace | None:
 
 
 def variables(place: ForgePlace) -> tuple[str, ...]:
-    """Those whose token goes there; what is meant for github.com is told to no other host."""
+    """Return the variables whose token goes to this place. No other host receives what is meant for github.com."""
     own = KINDS[place.kind].tokens
     return own or (TOKENS if place.job or place.host == GITHUB else ENTERPRISE_TOKENS)
 
 
 def way_to_token(place: ForgePlace) -> str:
-    """What gives it a token, by the names that count there."""
+    """Return how to give this place a token, by the names that count there."""
     *others, last = variables(place)
     named = f"set {', '.join(others)} or {last}"
     if place.job or place.kind != "github":
@@ -172,12 +172,12 @@ def way_to_token(place: ForgePlace) -> str:
 
 
 def find_token(desk: Desk, place: ForgePlace) -> str:
-    """Empty when there is none."""
+    """Return the token for this place; empty when there is none."""
     return token_and_source(desk, place)[0]
 
 
 def token_and_source(desk: Desk, place: ForgePlace) -> tuple[str, str]:
-    """The environment's, else that of the forge's own command, else what git would log in with; and which of them it is."""
+    """Return the token and its source: the environment, else the forge's own command, else git's credentials."""
     for name in variables(place):
         token = desk.settings.env.get(name, "").strip()
         if token:
@@ -194,7 +194,7 @@ def token_and_source(desk: Desk, place: ForgePlace) -> tuple[str, str]:
 
 
 def names_of_token(desk: Desk) -> frozenset[str]:
-    """The variables that hold the token we write with, besides those that are ours alone, which no agent is told."""
+    """Return the variables that hold our token, without those that are ours alone, which no agent receives."""
     place, env = find_place(desk), desk.settings.env
     named = variables(place) if place is not None else ()
     token = next((said for name in named if (said := env.get(name, "").strip())), "")
@@ -203,7 +203,7 @@ def names_of_token(desk: Desk) -> frozenset[str]:
 
 
 def git_password(desk: Desk, place: ForgePlace) -> str:
-    """What git's credential helper knows; it is never asked for on a terminal."""
+    """Return the password that git's credential helper has. Nobody is asked for it on a terminal."""
     if not any(key.startswith("credential.") for key in desk.settings.git):
         return ""
     asked = f"protocol={urlsplit(place.site).scheme}\nhost={place.host}\npath={place.repository}\n\n".encode()
@@ -214,7 +214,7 @@ def git_password(desk: Desk, place: ForgePlace) -> str:
 
 
 def web_to(place: ForgePlace, token: str, *, hurried: bool = False, known: Known | None = None) -> Web:
-    """The way to its API. `hurried`: somebody sits before it, and waits a few seconds, no more. `known`: what was read before."""
+    """Return the way to the API. `hurried`: somebody waits, for a few seconds. `known`: what was read before."""
     kind = KINDS[place.kind]
     web = Web(
         place.api,
@@ -232,12 +232,12 @@ def web_to(place: ForgePlace, token: str, *, hurried: bool = False, known: Known
 
 
 def forge_at(place: ForgePlace, token: str, *, hurried: bool = False, known: Known | None = None) -> Forge:
-    """The adapter that speaks to this place."""
+    """Return the adapter that speaks to this place."""
     return KINDS[place.kind].build(place, web_to(place, token, hurried=hurried, known=known))
 
 
 def connect(desk: Desk, known: Known | None = None) -> Forge:
-    """The forge, ready to be asked; an error says what is missing."""
+    """Return the forge, ready to be asked. An error says what is missing."""
     place = find_place(desk)
     if place is None:
         raise unknown_forge(desk)
@@ -248,13 +248,13 @@ def connect(desk: Desk, known: Known | None = None) -> Forge:
 
 
 def hooks_of(desk: Desk) -> Hooks:
-    """How the webhooks of this place are known."""
+    """Return the rules by which this place's webhooks are known."""
     place = find_place(desk)
     return KINDS[place.kind].hooks if place is not None else GITHUBS_HOOKS
 
 
 def unknown_forge(desk: Desk) -> Failure:
-    """What to set, by what the remote looks like."""
+    """Return the error for a remote that is no known forge, with what to set by what it looks like."""
     elsewhere = desk.settings.text("forgeAt")
     if elsewhere:
         return Failure(

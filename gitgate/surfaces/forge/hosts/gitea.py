@@ -22,7 +22,7 @@ PAGE = 50
 
 
 def in_utc(text: str) -> str:
-    """Its server writes times in its own zone, which summer changes; they are compared as text."""
+    """Return a time in UTC. The server writes its own zone, which summer changes, and times are compared as text."""
     return format_time(parse_time(text))
 
 
@@ -50,19 +50,19 @@ class Gitea(GitHub):
         return sorted((self.read(item) for item in found), key=lambda comment: comment.number)
 
     def fetch_diff_comments(self, thread: Thread) -> list[Comment]:
-        """It lists them by their reviews only; an answer stands in the conversation."""
+        """Return none: Gitea lists them by their reviews only, and an answer belongs in the conversation."""
         del thread
         return []
 
     def fetch_comments_since(
         self, since: str, most: int, threads: Collection[Thread] = (), *, diff: bool = False
     ) -> Mapping[Thread, list[Comment]] | None:
-        """Thread by thread."""
+        """Return None: each thread has to be read by itself."""
         del since, most, threads, diff
         return None
 
     def look_at_heads(self) -> None:
-        """One by one."""
+        """Load nothing: each status is asked for by itself."""
 
     def comments_of(self, thread: Thread) -> str:
         if isinstance(thread, str):
@@ -73,7 +73,7 @@ class Gitea(GitHub):
         return super().comments_of(thread)
 
     def find_pull_requests(self, branch: str, *, closed: bool = False) -> list[PullRequest]:
-        """It cannot be asked by branch: all open ones are read, or those that were closed last."""
+        """Return a branch's pull requests. All open ones, or those closed last, are read: none are listed by branch."""
         query: dict[str, object] = {"state": "closed", "sort": "recentclose"} if closed else {"state": "open"}
         path = f"{self.base}/pulls"
         items = self.web.get(path, {**query, "limit": PAGE}).value if closed else self.open_ones()
@@ -86,14 +86,14 @@ class Gitea(GitHub):
         return self.latest_status(commit, {})
 
     def find_pull_requests_with(self, commit: str) -> list[PullRequest]:
-        """By their heads alone; more cannot be asked."""
+        """Return the open pull requests whose head is this commit: more cannot be asked."""
         return [one for one in self.read_pulls(self.open_ones()) if one.head == commit]
 
     def open_ones(self) -> list[Any]:
         return list(self.web.pages(f"{self.base}/pulls", {"state": "open", "limit": PAGE}))
 
     def may_write(self, login: str) -> bool:
-        """`owner` is one more word of Gitea's. That we may not ask is no refusal of theirs."""
+        """Return whether an account may write, also as Gitea's `owner`. If we may not ask, that is no refusal."""
         path = f"{self.base}/collaborators/{quote(login, safe='')}/permission"
         try:
             said = self.web.get(path).value
@@ -109,10 +109,10 @@ class Gitea(GitHub):
             return said["permission"] in ("owner", "admin", "write")
 
     def show_check(self, commit: str, page: CheckPage, url: str) -> None:
-        """It has none."""
+        """Show nothing: Gitea has no check runs."""
 
     def has_jobs(self) -> bool:
-        """The workflows are GitHub's."""
+        """Return whether this is a job: the workflows are GitHub's."""
         return self.job
 
     def dispatch(self, gate: str, commit: str) -> str:

@@ -66,7 +66,7 @@ def headers() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class KnownCheck:
-    """A check run of ours that stands beside a commit. `over`: it is completed."""
+    """Check run of ours at a commit. `over`: it is completed."""
 
     number: int
     digest: str
@@ -75,7 +75,7 @@ class KnownCheck:
 
 @dataclass
 class GitHub:
-    """One repository on GitHub. `robot`: as whom a job's own token writes."""
+    """One repository on GitHub. `robot`: the account as which a job's own token writes."""
 
     web: Web
     repository: str
@@ -102,7 +102,7 @@ class GitHub:
         return "/repos/" + "/".join(quote(part, safe="") for part in self.repository.split("/"))
 
     def fetch_self(self) -> str:
-        """No program's token may ask who it is. A job's own is not the only one: whose it is shows in what it wrote."""
+        """Return our login. No program's token may ask for it: then the login shows in what we wrote."""
         if not self.login and not self.nameless:
             try:
                 said = self.web.get("/user").value
@@ -115,12 +115,12 @@ class GitHub:
         return self.login
 
     def learn(self, account: Any) -> None:
-        """Who wrote what we just wrote is who we are."""
+        """Learn our own login from the account that wrote what we just wrote."""
         if not self.login and isinstance(account, Mapping):
             self.login = str(account.get("login") or "")
 
     def has_jobs(self) -> bool:
-        """Asked once: the workflow file as Actions knows it, also while GitHub or somebody has switched it off."""
+        """Return whether Actions knows our workflow file, also while it is switched off. It is asked for once."""
         if not self.job and "jobs" not in self.asked:
             try:
                 self.asked["jobs"] = self.fetch_workflow(ANSWERS) not in NO_WORKFLOW
@@ -141,7 +141,9 @@ class GitHub:
             raise
 
     def submitted(self, comment: Comment) -> Comment | None:
-        """One on the diff with the time from which everybody saw it: that of its review. GitHub touches it once more then."""
+        """Return a comment on the diff with the time of its review, from which everybody saw it; None before that.
+        GitHub itself touches the comment once more at that time.
+        """
         said = self.web.get(f"{self.base}/pulls/{comment.thread}/reviews/{comment.review}").value
         with understood(self.web.base):
             at = str(said.get("submitted_at") or "")
@@ -205,13 +207,13 @@ class GitHub:
             return comment_of(item)
 
     def read_pulls(self, items: Iterable[Any]) -> list[PullRequest]:
-        """Newest first."""
+        """Return pull requests, newest first."""
         given = list(items)  # asked for before it is read
         with understood(self.web.base):
             return sorted((pull_request_of(item) for item in given), key=lambda pull: -pull.number)
 
     def comments_of(self, thread: Thread) -> str:
-        """Commits have comments of their own, at a path of their own."""
+        """Return the path of a thread's comments. Those of commits have a path of their own."""
         return f"{self.base}/{'commits' if isinstance(thread, str) else 'issues'}/{thread}/comments"
 
     def at_comment(self, comment: Comment) -> str:
@@ -221,7 +223,7 @@ class GitHub:
         return f"{self.base}{KINDS[kind]}/comments/{number}"
 
     def may_write(self, login: str) -> bool:
-        """By the collaborators API: what a comment says of its author's association leaves private members out."""
+        """Return whether an account may write. A comment's association is not used: it omits private members."""
         if login.endswith("[bot]"):
             return False
         path = f"{self.base}/collaborators/{quote(login, safe='')}/permission"
@@ -250,7 +252,9 @@ class GitHub:
         return self.read_pulls(self.web.pages(f"{self.base}/pulls", {"state": "open", "per_page": 100}))
 
     def find_pull_requests_with(self, commit: str) -> list[PullRequest]:
-        """Those that merely begin at the commit are not among them; a commit that was never pushed is nowhere."""
+        """Return the open pull requests that contain the commit, without those that merely begin at it. A commit that
+        was never pushed is in none.
+        """
         path = f"{self.base}/commits/{quote(commit, safe='')}/pulls"
         try:
             found = self.read_pulls(self.web.pages(path, {"per_page": 100}))
@@ -269,7 +273,7 @@ class GitHub:
             raise
 
     def request_reviews(self, number: int, logins: Sequence[str]) -> list[str]:
-        """GitHub asks all of them or nobody, so that after a refusal each is asked for alone."""
+        """Ask for reviews. GitHub asks all or nobody, so that after a refusal each is asked for alone."""
         refused = self.refusing_reviews(number, logins)
         return [one for one in logins if self.refusing_reviews(number, [one])] if refused else []
 
@@ -291,13 +295,13 @@ class GitHub:
         self.web.send("POST", f"{self.base}/statuses/{quote(commit, safe='')}", body, repeatable=True)
 
     def fetch_status(self, commit: str) -> tuple[str, str]:
-        """One of a hundred names, which is more than anybody has, is on the first page."""
+        """Return the status. The first page has a hundred names, which is more than anybody has."""
         if commit in self.heads:
             return self.heads[commit][0]
         return self.latest_status(commit, {"per_page": 100})
 
     def look_at_heads(self) -> None:
-        """By GraphQL, which takes one request for a hundred; what it does not tell is asked for head by head."""
+        """Load heads by GraphQL, a hundred in one request. Whatever it does not tell is asked for head by head."""
         owner, _, name = self.repository.partition("/")
         asked: dict[str, object] = {"owner": owner, "name": name, "status": CONTEXT, "check": CHECK}
         self.heads.clear()
@@ -323,7 +327,7 @@ class GitHub:
             return status_in(ours[0]) if ours else ("", "")
 
     def show_check(self, commit: str, page: CheckPage, url: str) -> None:
-        """Only Apps and jobs may, by GitHub's own rule."""
+        """Show the page, where GitHub allows it: only Apps and jobs may."""
         if not self.unchecked:
             try:
                 self.put_check(commit, page, url)
@@ -333,7 +337,9 @@ class GitHub:
                 self.unchecked = NO_CHECKS
 
     def put_check(self, commit: str, page: CheckPage, url: str) -> None:
-        """A new one where there are notes to bring, which nobody can take away, or the last is over; else that one, changed."""
+        """Change the last check run. Make a new one for notes, which nobody can remove again, and where the last one is
+        completed while this page is not.
+        """
         known = self.heads[commit][1] if commit in self.heads else self.latest_check(commit)
         if known is not None and known.digest == page.digest:
             return
@@ -359,7 +365,7 @@ class GitHub:
             )
 
     def dispatch(self, gate: str, commit: str) -> str:
-        """By the workflow's own event where the token may, which tells the run; else by the repository's."""
+        """Start the workflow by its own event where the token may, which tells the run; else by the repository's."""
         inputs = {"gate": gate, "commit": commit}
         try:
             said = self.dispatch_workflow({"ref": self.default_branch(), "inputs": inputs})
@@ -375,7 +381,9 @@ class GitHub:
         return str(url) if url else f"{self.site}/actions/workflows/{ANSWERS}"
 
     def dispatch_workflow(self, body: dict[str, object]) -> Any:
-        """Enterprise Server starts it too, but refuses to be asked for the run; once it did, it is not asked again."""
+        """Start the workflow, and ask for its run. Enterprise Server starts it, too, but refuses to be asked for the
+        run: then it is not asked again.
+        """
         path = f"{self.base}/actions/workflows/{ANSWERS}/dispatches"
         if self.tells_run:
             try:
@@ -387,7 +395,7 @@ class GitHub:
         return self.web.send("POST", path, body).value
 
     def fetch_workflow(self, name: str) -> str:
-        """The state of a workflow file as Actions knows it, such as `active`; empty where there is none."""
+        """Return the state of a workflow file as Actions knows it, such as `active`; empty where there is none."""
         try:
             said = self.web.get(f"{self.base}/actions/workflows/{quote(name, safe='')}").value
         except ForgeFailed as refused:
@@ -398,7 +406,7 @@ class GitHub:
             return str(said["state"])
 
     def fetch_secret_names(self) -> set[str] | None:
-        """None where the token may not see them."""
+        """Return the names of secrets; None where the token may not see them."""
         try:
             said = self.web.get(f"{self.base}/actions/secrets", {"per_page": 100}).value
         except ForgeFailed as refused:
@@ -409,12 +417,12 @@ class GitHub:
             return {str(one["name"]) for one in said["secrets"]}
 
     def default_branch(self) -> str:
-        """Never the branch that an agent works on: its workflow file is the agent's."""
+        """Return the default branch. An agent's branch never counts: its workflow file is the agent's."""
         with understood(self.web.base):
             return str(self.fetch_about()["default_branch"])
 
     def is_ours(self, repository: str) -> bool:
-        """A repository that was renamed answers to both names, and its events say the new one."""
+        """Return whether this is our repository. After a renaming both names lead to it, and events say the new one."""
         named = repository.lower()
         return named == self.repository.lower() or named == str(self.fetch_about().get("full_name")).lower()
 
@@ -453,13 +461,13 @@ def comment_of(item: Mapping[str, Any]) -> Comment:
 
 
 def review_in(item: Mapping[str, Any]) -> int:
-    """That of a comment on a line of the diff, which GitHub has no other word for."""
+    """Return the review of a comment on the diff, or 0 for another comment, which GitHub names in no other way."""
     on_diff = item.get("commit_id") and item.get("pull_request_url")
     return int(item["pull_request_review_id"] or NOBODYS) if on_diff else 0
 
 
 def head_in(item: Any) -> tuple[str, tuple[tuple[str, str], KnownCheck | None]]:
-    """Of a pull request as GraphQL tells of it: its head's status and check; both are none where it means another commit."""
+    """Return a head with its status and check, from GraphQL; both are empty where these are of another commit."""
     commit = item["commits"]["nodes"][-1]["commit"]
     if commit["oid"] != item["headRefOid"]:
         return "", (("", ""), None)
@@ -500,7 +508,7 @@ def thumbs_in(counts: Any) -> int:
 
 
 def thread_in(item: Mapping[str, Any]) -> Thread:
-    """On a commit by its id; else the number at the end of an address, of which Gitea has another for pull requests."""
+    """Return a commit's id, or the number at the end of an address. Gitea has another address for pull requests."""
     if item.get("commit_id") and not item.get("pull_request_url"):
         return str(item["commit_id"])
     address = str(item.get("issue_url") or item.get("pull_request_url") or "")
@@ -509,12 +517,12 @@ def thread_in(item: Mapping[str, Any]) -> Thread:
 
 
 def status_in(item: Mapping[str, Any]) -> tuple[str, str]:
-    """Gitea calls a status's state its status."""
+    """Return the state and words of a status. Gitea calls the state `status`."""
     return str(item.get("state") or item.get("status") or ""), str(item.get("description") or "")
 
 
 def pull_request_of(item: Mapping[str, Any]) -> PullRequest:
-    """Foreign where its branch's repository is gone, or another one than that which it is to be merged into."""
+    """Return a pull request. It is foreign if its branch's repository is gone, or not the one it merges into."""
     head, base = item["head"], item["base"]
     theirs = repository_name(head.get("repo"))
     return PullRequest(

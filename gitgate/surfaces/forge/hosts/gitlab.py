@@ -114,7 +114,7 @@ class GitLab:
         return self.about
 
     def own_level(self) -> int:
-        """That of the account whose token this is; 0 where it is no member."""
+        """Return the level of access of our token's account; 0 where it is no member."""
         said = self.web.get("/user").value
         with understood(self.web.base):
             number = int(said["id"])
@@ -135,7 +135,7 @@ class GitLab:
             return str(self.fetch_about()["default_branch"])
 
     def is_ours(self, repository: str) -> bool:
-        """A project that was moved answers to both names, and its events say the new one."""
+        """Return whether this is our project. After a move both names lead to it, and events say the new one."""
         named = repository.lower()
         return (
             named == self.repository.lower()
@@ -143,7 +143,7 @@ class GitLab:
         )
 
     def may_write(self, login: str) -> bool:
-        """By the level of access, inherited from groups too; not a program's, whatever its level."""
+        """Return whether an account may write, by its level, also a group's. No program may, whatever its level."""
         if login not in self.writers:
             self.writers[login] = self.ask_access(login)
         return self.writers[login]
@@ -163,7 +163,7 @@ class GitLab:
             return int(said["access_level"]) >= DEVELOPER and said["state"] == "active" and not waits
 
     def number_of(self, login: str) -> int:
-        """The number of an account; 0 where none has exactly this name."""
+        """Return the number of an account; 0 where none has exactly this name."""
         found = self.web.get("/users", {"username": login}).value
         with understood(self.web.base):
             same = [int(one["id"]) for one in found if str(one["username"]).lower() == login.lower()]
@@ -177,7 +177,7 @@ class GitLab:
     # notes
 
     def fetch_comment(self, number: int, *, kind: str = "", thread: Thread | None = None) -> Comment | None:
-        """None where its merge request is not known: a note cannot be asked for without."""
+        """Return a note; None where its merge request is unknown, without which it cannot be asked for."""
         del kind
         if not isinstance(thread, int):
             return None
@@ -197,7 +197,7 @@ class GitLab:
         return self.comment_of(item, thread, edited=self.fetch_edited(thread, number))
 
     def fetch_edited(self, thread: int, number: int) -> str:
-        """When a note was edited; empty where only an emoji moved its time. What cannot be told counts as edited."""
+        """Return when a note was edited; empty where an emoji moved its time. In doubt it counts as edited."""
         asked: dict[str, object] = {"project": self.repository, "number": str(thread)}
         for _ in range(MOST_EDITS):
             said = self.ask_graph(EDITS, asked)
@@ -216,7 +216,7 @@ class GitLab:
         return self.web.send("POST", path, {"query": query, "variables": variables}, repeatable=True).value
 
     def fetch_comments(self, thread: Thread) -> list[Comment]:
-        """Those on the diff among them: GitLab lists all of a merge request's together."""
+        """Return the notes of a merge request, those on the diff too: GitLab lists all of them together."""
         query = {"sort": "asc", "order_by": "created_at", **PAGE}
         found = []
         for item in self.web.pages(self.notes_of(thread), query):
@@ -232,8 +232,9 @@ class GitLab:
     def fetch_comments_since(
         self, since: str, most: int, threads: Collection[Thread] = (), *, diff: bool = False
     ) -> Mapping[Thread, list[Comment]] | None:
-        """All notes of these merge requests, by GraphQL; nothing is taken by them. Left out is one with more than a page of notes, and
-        one with a note whose author is not told. Notes on its commits may be among them: read by itself, it is without.
+        """Return all notes of these merge requests, by GraphQL. No reply is accepted on their basis. Left out is one
+        with more than a page of notes, or with a note of an unknown author. Only here, notes on its commits may be
+        included.
         """
         del since, most
         numbers = [str(one) for one in threads if isinstance(one, int)]
@@ -250,7 +251,7 @@ class GitLab:
         return found or None
 
     def read_talk(self, merge: Mapping[str, Any]) -> list[Comment]:
-        """As a list of its notes has them: what may have been edited counts as edited."""
+        """Return notes as a list of them would: a note that may have been edited counts as edited."""
         thread = int(merge["iid"])
         items = [shaped_note(one) for one in notes_in(merge)]
         comments = [
@@ -274,7 +275,7 @@ class GitLab:
                 raise
 
     def react(self, comment: Comment, word: str) -> None:
-        """GitLab answers 404 where we gave the same emoji before: that is no failure."""
+        """React to a note. GitLab answers 404 where we gave the same emoji before, which is no failure."""
         path = f"{self.notes_of(comment.thread)}/{comment.number}/award_emoji"
         try:
             self.web.send("POST", path, {"name": EMOJI[word]}, repeatable=True)
@@ -287,7 +288,7 @@ class GitLab:
             return self.comment_of(item, thread, edited=in_utc(str(item["updated_at"])))
 
     def comment_of(self, item: Mapping[str, Any], thread: Thread, *, edited: str = "") -> Comment:
-        """`edited`: when it was changed, or may have been."""
+        """Return a note as a comment. `edited`: when it was changed, or may have been."""
         number, created = int(item["id"]), in_utc(str(item["created_at"]))
         return Comment(
             number,
@@ -342,7 +343,9 @@ class GitLab:
             return sorted((merge_request_of(item) for item in given), key=lambda one: -one.number)
 
     def request_reviews(self, number: int, logins: Sequence[str]) -> list[str]:
-        """Beside those who review it already. A free GitLab keeps one of several, so that what it kept is looked at."""
+        """Ask people for a review, in addition to the present reviewers. A free GitLab keeps one of several, so that
+        those whom it kept are read.
+        """
         wanted = {login: self.number_of(login) for login in logins}
         path = f"{self.base}/merge_requests/{number}"
         try:
@@ -362,7 +365,7 @@ class GitLab:
     # beside commits
 
     def set_status(self, commit: str, state: str, words: str, url: str) -> None:
-        """GitLab refuses to say again that it waits, and has no place for one beside a commit that only a fork has."""
+        """Set the status. GitLab refuses a repeated `pending`, and any for a fork's commit: both are no failure."""
         body = {"state": STATES.get(state, state), "name": CONTEXT, "description": words[:MOST_WORDS]}
         try:
             self.web.send(
@@ -388,13 +391,13 @@ class GitLab:
             return str(named), str(last["description"] or "")
 
     def look_at_heads(self) -> None:
-        """Nothing: each status is asked for by itself."""
+        """Load nothing: each status is asked for by itself."""
 
     def show_check(self, commit: str, page: CheckPage, url: str) -> None:
-        """Nothing: GitLab has no check runs."""
+        """Show nothing: GitLab has no check runs."""
 
     def dispatch(self, gate: str, commit: str) -> str:
-        """Start a pipeline of the default branch. GitLab notes as its author whose token this is: that is who asked."""
+        """Start a pipeline of the default branch. GitLab notes our token's account as its author: that is who asked."""
         inputs = {name: word for name, word in (("gate", gate), ("commit", commit)) if word}
         body = {"ref": self.default_branch(), "inputs": {"gitgate": "answer", **inputs}}
         try:
@@ -408,12 +411,12 @@ class GitLab:
 
 
 def in_utc(text: str) -> str:
-    """To the second, as records have it."""
+    """Return a time in UTC, to the second, as records have it."""
     return format_time(parse_time(text))
 
 
 def is_said(item: Mapping[str, Any]) -> bool:
-    """Whether somebody said it to everybody: GitLab writes notes itself, and some are for a project's members alone."""
+    """Return whether a person wrote it for everybody: GitLab writes notes itself, and some are for members alone."""
     return not (item["system"] or item.get("internal") or item.get("confidential"))
 
 
@@ -442,12 +445,12 @@ def notes_in(merge: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def is_named(note: Mapping[str, Any] | None) -> bool:
-    """Whether GitLab says by its number which note it is, and whose."""
+    """Return whether GitLab tells the numbers of the note and of its author."""
     return bool(note and number_in(note["id"]) and note["author"] and number_in(note["author"]["id"]))
 
 
 def shaped_note(note: Mapping[str, Any]) -> dict[str, Any]:
-    """One of GraphQL as REST would have it."""
+    """Return a note of GraphQL in the shape that REST gives it."""
     kind = note["id"].removeprefix("gid://gitlab/").partition("/")[0]
     return {
         "id": number_in(note["id"]),
@@ -462,13 +465,13 @@ def shaped_note(note: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def number_in(name: object) -> int:
-    """That of a global id; 0 where it is none."""
+    """Return the number in a global id; 0 where there is none."""
     known = GLOBAL.fullmatch(str(name))
     return int(known[1]) if known is not None else 0
 
 
 def edited_at(note: Mapping[str, Any]) -> str:
-    """When it was edited; empty where it never was. Then nobody edited it, and GitLab may tell its last change in place of the time."""
+    """Return when a note was edited; empty if never. Then nobody edited it, and its time may be of the last change."""
     at = note["lastEditedAt"]
     if note["lastEditedBy"] is None and at in (None, note["updatedAt"]):
         return ""
@@ -476,14 +479,14 @@ def edited_at(note: Mapping[str, Any]) -> str:
 
 
 def quiet(body: str) -> str:
-    """With a blank before each line that GitLab could take for a command of its own, in code as well: its own look at where
-    code ends can be led astray.
+    """Return the text with a blank before each line that GitLab could take for a command of its own. Code is treated
+    alike, since GitLab's own search for the end of code can be misled.
     """
     return COMMAND.sub(" /", body.replace("\r", ""))
 
 
 def against_delivery(secret: str, headers: Mapping[str, str], body: bytes) -> str:
-    """What is against a webhook's delivery: another secret than ours, or a signature that is not of this body, or not of now."""
+    """Return what is wrong with a delivery: another secret, or a signature not of this body, or not of now."""
     if not secret.startswith(SIGNING):
         fits = same_secret(secret, headers.get("x-gitlab-token", ""))
         return "" if fits else "the secret token does not fit"
@@ -511,5 +514,5 @@ def gitlab_api(server: str) -> str:
 
 
 def right_on_gitlab(_method: str, _path: str) -> str:
-    """What a token needs that was refused."""
+    """Return the right that a refused token needs."""
     return "the scope api, and the role Developer: docs/gitlab.md, Tokens"

@@ -51,7 +51,7 @@ RIGHTS = (
 
 
 class ForgeFailed(Failure):
-    """The forge did not do what was asked. `status` is HTTP's, 0 where there was no answer."""
+    """Failure of the forge to do what was asked. `status` is HTTP's, 0 where there was no answer."""
 
     code = "forge_failed"
 
@@ -61,18 +61,18 @@ class ForgeFailed(Failure):
 
 
 class Unclear(ForgeFailed):
-    """Nobody knows whether it was done: the connection broke after it was asked."""
+    """Failure after which nobody knows whether it was done: the connection broke after it was asked."""
 
     code = "forge_unclear"
 
 
 class TooMany(ForgeFailed):
-    """There are more pages than were to be read."""
+    """Failure of a list that has more pages than were to be read."""
 
 
 @dataclass(frozen=True)
 class WebReply:
-    """What came back: the status, the headers by small letters, and the JSON value."""
+    """Reply of the forge: the status, the headers by small letters, and the JSON value."""
 
     status: int
     headers: Mapping[str, str]
@@ -83,7 +83,7 @@ Known = dict[tuple[str, str], tuple[str, WebReply]]
 
 
 class StayHere(HTTPRedirectHandler):
-    """urllib would follow to any host, and take the token along."""
+    """Handler that follows no redirect: urllib would follow to any host, and take the token along."""
 
     def redirect_request(self, *_: object) -> None:
         return None
@@ -91,7 +91,7 @@ class StayHere(HTTPRedirectHandler):
 
 @dataclass
 class Web:
-    """One API of one host, spoken to with one token."""
+    """API of one host, spoken to with one token."""
 
     base: str
     token: str = field(default="", repr=False)
@@ -120,7 +120,7 @@ class Web:
     def send(
         self, method: str, path: str, body: object = None, *, repeatable: bool | None = None
     ) -> WebReply:
-        """One call, again where that is harmless and may help: 5xx, a broken connection, a rate limit."""
+        """Make one call. Repeat it where that is harmless and may help: 5xx, a broken connection, a rate limit."""
         again = method != "POST" if repeatable is None else repeatable
         for wait in (*(PAUSES if self.pauses is None else self.pauses), None):
             try:
@@ -156,7 +156,7 @@ class Web:
         raise AssertionError("the last pause is None")
 
     def follow(self, method: str, url: str, body: object) -> WebReply:
-        """A repository that was renamed is elsewhere on the same host."""
+        """Make one call, and follow redirects on this host: a renamed repository is elsewhere on it."""
         for _ in range(MOST_MOVES):
             try:
                 return self.once(method, url, body)
@@ -197,7 +197,7 @@ class Web:
         return reply
 
     def keep(self, url: str, reply: WebReply) -> None:
-        """For as long as whoever asks goes on; the oldest goes first."""
+        """Keep a reply for as long as the caller goes on. The oldest is dropped first."""
         self.known.pop((self.token, url), None)
         if reply.headers.get("etag"):
             self.known[self.token, url] = (reply.headers["etag"], reply)
@@ -205,7 +205,7 @@ class Web:
             del self.known[next(iter(self.known))]
 
     def pages(self, path: str, query: Mapping[str, object], most: int = MOST_PAGES) -> Iterator[Any]:
-        """Every item of every page: an answer on a later page is an answer too."""
+        """Yield every item of every page: an answer on a later page is an answer, too."""
         reply = self.get(path, query)
         for page in range(1, most + 1):
             if not isinstance(
@@ -226,7 +226,7 @@ class Web:
         raise TooMany(f"{host_of(self.base)}: there is no end of pages at {path}")
 
     def is_here(self, address: str) -> bool:
-        """Whether it can be asked for at all, and the token goes there."""
+        """Return whether an address can be asked for, and the token may go there."""
         try:
             return address.isascii() and origin(address) == origin(self.base)
         except ValueError:
@@ -236,7 +236,7 @@ class Web:
         return path if path.startswith(("http://", "https://")) else self.base.rstrip("/") + path
 
     def pause_after(self, status: int, headers: Message, said: str, wait: float | None) -> float | None:
-        """How long to wait before the next try; None when there is no use in one."""
+        """Return how long to wait before the next try; None when a try is useless."""
         if status in PASSING:
             return wait
         limited = status == 429 or (
@@ -267,7 +267,7 @@ class Web:
 
 
 def refuse_unsafe(base: str) -> None:
-    """Whoever wrote a password into the address finds it in no error: nothing but the host is shown, here and later."""
+    """Refuse an address without https, or with a name. Errors show the host alone, so that no password is in one."""
     end = next((one for one in API_ENDS if base.rstrip("/").endswith(one)), API_ENDS[0])
     hint = f"git config gitgate.forgeApi https://HOST{end}"
     try:
@@ -287,7 +287,7 @@ def origin(url: str) -> tuple[str, str, int | None]:
 
 
 def digits(said: str | None) -> int | None:
-    """The number in a header; None where it is none. An absurd one is cut, and is large all the same."""
+    """Return the number in a header; None where it is none. An absurd one is cut, and is large all the same."""
     return int(said[:MOST_DIGITS]) if said and said.isdecimal() else None
 
 
@@ -314,7 +314,7 @@ def parse_json_reply(data: bytes, base: str) -> Any:
 
 @contextlib.contextmanager
 def understood(base: str) -> Iterator[None]:
-    """While what it sent is read: what lacks a field, or has another thing in its place, is the forge's failure and no other's."""
+    """Turn an error in reading the forge's JSON, which lacks a field or has another there, into its own failure."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
@@ -325,7 +325,7 @@ def understood(base: str) -> Iterator[None]:
 
 
 def read_error(refused: HTTPError) -> str:
-    """The forge's own words, if there are any; never more than a line."""
+    """Return the forge's own words on one line; empty where there are none."""
     try:
         with refused:
             said = json.loads(refused.read(65_536))
@@ -337,13 +337,13 @@ def read_error(refused: HTTPError) -> str:
 
 
 def right_for(method: str, path: str) -> str:
-    """What a token needs for a call, as GitHub names it where tokens are made; other forges' names are alike."""
+    """Return the right that a call needs, as GitHub names it where tokens are made. Other forges' names are alike."""
     name = next((name for part, name in RIGHTS if part in path), "Metadata")
     return f"{name}: {'read' if method == 'GET' else 'write'}"
 
 
 def named_right(method: str, path: str) -> str:
-    """That, with the page that tells more."""
+    """Return the right that a call needs, with the page that tells more."""
     return f"{right_for(method, path)}: docs/github.md, Tokens"
 
 
