@@ -290,7 +290,7 @@ class Settings:
 
     @property
     def misspelt(self) -> dict[str, str]:
-        """Return the settings in git's configuration under a name that nothing reads: key → what is wrong with it."""
+        """Settings in git's configuration under a name that nothing reads: key → what is wrong with it."""
         known = {name.lower(): name for name in (*BY_NAME, *NOTED, *SECTIONS)}
         wrong = {}
         for key in self.git:
@@ -308,7 +308,7 @@ class Settings:
 
     @property
     def misnamed(self) -> dict[str, str]:
-        """Return the variables of the environment that count for nothing: variable → what is wrong with it. Others may
+        """Variables of the environment that count for nothing: variable → what is wrong with it. Others may
         have variables there too, so only near misses of our names are listed, and those that only git's configuration
         may set.
         """
@@ -342,7 +342,7 @@ class Settings:
 
     @property
     def warnings(self) -> list[str]:
-        """Return what is wrong with the settings that do not count, as far as they were read until now."""
+        """Descriptions of the settings that were made and do not count, as far as they were read until now."""
         return [*self.misspelt.values(), *self.misnamed.values(), *self.trouble, *self.unread]
 
     def text(self, name: str) -> str:
@@ -392,7 +392,7 @@ class Settings:
 
     @property
     def pull_request(self) -> int | None:
-        """Return the pull request that this CI job is about, where the forge says so."""
+        """Pull request that this CI job is about, where the forge says so."""
         parts = self.env.get("GITHUB_REF", "").split("/")
         return (
             int(parts[2])

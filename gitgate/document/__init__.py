@@ -294,7 +294,7 @@ class Field:
 
     @property
     def path(self) -> str:
-        """Return the place in the document, as in `questions[0].type`; safe to print."""
+        """Place in the document, as in `questions[0].type`; safe to print."""
         steps = [self.name]
         above = self.parent
         while above is not None:

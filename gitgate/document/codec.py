@@ -523,8 +523,8 @@ def _nearest(before: str) -> str:
 
 
 def _json_as_yaml(text: str) -> str:
-    r"""Two things that JSON may do and YAML, or PyYAML's own parser, may not: emoji written as two escapes
-    (`"\ud83d\ude00"`), and tabs between values. Mended only if this is JSON: elsewhere both mean something else.
+    r"""Mend two things that JSON may do, and YAML or PyYAML's own parser may not: emoji written as two escapes
+    (`"\ud83d\ude00"`), and tabs between values. Leave other texts unchanged: there both mean something else.
     """
     if not text.lstrip().startswith("{") or not ("\t" in text or re.search(PAIR, text)):
         return text

@@ -364,7 +364,7 @@ class SignatureMark:
 
     @property
     def words(self) -> str:
-        """Return the mark in words, with the signer where that name differs from the answer's."""
+        """Mark in words, with the signer where that name differs from the answer's."""
         return f"{self.word}, signed by {self.by}" if self.by else self.word
 
 

@@ -299,7 +299,7 @@ class Question:
 
     @property
     def kind(self) -> str:
-        """Return the type of the question's answer: its own, or for a conversation that of the outcome."""
+        """Type of the question's answer: its own, or for a conversation that of the outcome."""
         if self.type != "session":
             return self.type
         return KINDS[self.talk.outcome] if self.talk is not None else "text"
@@ -393,19 +393,19 @@ class Opened:
 
     @property
     def run(self) -> str:
-        """Return the run of a flow that asks, itself or by an agent, and that the answer resumes; empty for none."""
+        """Run of a flow that asks, itself or by an agent, and that the answer resumes; empty for none."""
         found = self.config.get("run")
         return found if isinstance(found, str) and is_id(found) else ""
 
     @property
     def forked_from(self) -> str:
-        """Return the gate whose question this repeats, from the same work and conversation; empty if no fork."""
+        """Gate whose question this repeats, from the same work and conversation; empty if no fork."""
         found = self.config.get("fork")
         return found if isinstance(found, str) and is_id(found) else ""
 
     @property
     def program(self) -> str:
-        """Return the program that the answer starts: the run, else the asker's program; empty for none."""
+        """Program that the answer starts: the run, else the asker's program; empty for none."""
         return "flow" if self.run else self.session.agent if self.session is not None else ""
 
     notify: tuple[str, ...] = ()
@@ -474,7 +474,7 @@ class Edit:
 
     @property
     def text(self) -> str:
-        """Return the changed terms in words, so that an audit trail does not say only `edited`."""
+        """Changed terms in words, so that an audit trail does not say only `edited`."""
         terms = [
             f"for {', '.join(self.to) or 'anyone'}" if self.to is not None else "",
             f"priority {self.priority}" if self.priority else "",
@@ -616,7 +616,7 @@ class Gate:
 
     @property
     def events(self) -> tuple[Entry, ...]:
-        """Return the history without repeated events."""
+        """History without repeated events."""
         return tuple(entry for entry in self.history if entry.name != "repeated")
 
     @property

@@ -432,7 +432,7 @@ class Book:
 
     @property
     def terms(self) -> list[RuleTerms]:
-        """Return the terms of all rules, whichever gates they are about."""
+        """Terms of all rules, whichever gates they are about."""
         return [t for p in self.policies for t in (p.default, *(rule.terms for rule in p.rules))]
 
     @property

@@ -312,9 +312,7 @@ class Permit:
 
     @property
     def evidence(self) -> dict[str, object]:
-        """Return the policy's commit for the answer's evidence, so that a later check can judge the answer by that
-        policy.
-        """
+        """Evidence for the answer: the commit of the policy, so that a later check can judge the answer by that policy."""
         return {POLICY: self.policy} if self.policy else {}
 
 

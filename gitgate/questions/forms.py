@@ -305,7 +305,7 @@ def _weight(pattern: str) -> int:
 
 @lru_cache(maxsize=256)
 def _spelt(pattern: str) -> str:
-    r"""The pattern for the library's engine.
+    r"""Return the pattern for the library's engine.
 
     There `.` takes more ends of lines, `\b` knows other letters, `\<` is an edge, `[]a]` is a class, and `[\w-.]` is
     refused. What JSON Schema's patterns do not have is refused here.

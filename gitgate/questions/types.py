@@ -381,7 +381,7 @@ class ChoicesType(ChoiceType):
         return questions.several_picked(question, words)
 
     def numbers(self, question: Question) -> ReplyWays:
-        """Two of them, where that reads back to these two."""
+        """Return a reply that names two options, where it reads back as these two; else one that names one."""
         one = super().numbers(question)
         if len(question.options) == 1:
             return one

@@ -232,7 +232,7 @@ class RunStep:
 
     @property
     def commits(self) -> list[str]:
-        """Return the commits that the step's agent made, oldest first, as far as the journal has them."""
+        """Commits that the step's agent made, oldest first, as far as the journal has them."""
         result = self.ended.said.get("result") if self.ended is not None else None
         said = result.get("commits") if isinstance(result, dict) else None
         return [str(one) for one in said] if isinstance(said, list) else list(self.asked_with)
@@ -268,13 +268,13 @@ class Run:
 
     @property
     def called_by(self) -> tuple[str, str]:
-        """Return the run and the step that called this run as a flow; two empty texts where none did."""
+        """Run and step that called this run as a flow; two empty texts where none did."""
         step = self.started.text("parent_step")
         return (self.started.text("parent"), step) if step else ("", "")
 
     @property
     def children(self) -> list[str]:
-        """Return the runs that this run's steps have named."""
+        """Runs that this run's steps have named."""
         steps = (step for step in self.steps.values() if step.kind == FLOW)
         return [run for step in steps if (run := step.begun.text("run"))]
 
@@ -284,26 +284,26 @@ class Run:
 
     @property
     def waits_for(self) -> list[str]:
-        """Return the gates that the run waits at; empty where it does not wait."""
+        """Gates that the run waits at; empty where it does not wait."""
         rest = self.rest
         return list(rest.said.get("gates", ())) if rest is not None else []
 
     @property
     def rest(self) -> RunEvent | None:
-        """Return the event with which the run was released to wait; None where it does not wait."""
+        """Event with which the run was released to wait; None where it does not wait."""
         last = last_of_consequence(self)
         return last if last is not None and last.name in RESTS else None
 
     @property
     def own_tree(self) -> dict[str, str] | None:
-        """Return the run's own tree as it was released to wait, with its Git branch; None where it is not known."""
+        """Tree of the run itself as it was released to wait, with its Git branch; None where it is not known."""
         trees = self.rest.said.get("trees", ()) if self.rest is not None else ()
         return next((one for one in trees if one["line"] == OWN), None)
 
     @property
     def wakes(self) -> str:
-        """Return the moment from which the run can go on without a person; empty where there is none. A run that another
-        flow called has one only where a signal was sent to it: else its root is woken.
+        """Moment from which the run can go on without a person; empty where there is none. A run that another flow called
+        has one only where a signal was sent to it: else its root is woken.
         """
         rest = self.rest
         if rest is None:

@@ -134,7 +134,7 @@ class Line:
 
     @property
     def unclear(self) -> str:
-        """Return the first reason why nobody can say what it runs; empty where it can be said."""
+        """First reason why it is unknown what the line runs; empty where it is known."""
         return self.doubts[0].why if self.doubts else ""
 
     @property
