@@ -17,7 +17,7 @@ MANY = 500
 
 
 class Stays(StrEnum):
-    """Why a gate is not pushed, for people; empty where that goes without saying."""
+    """Reason why a gate is not pushed, for people; empty where people need no reason."""
 
     ACTED_ON = ""
     OVERTAKEN = "it was changed there just now; sync again"
@@ -25,7 +25,7 @@ class Stays(StrEnum):
 
 @dataclass(frozen=True)
 class Sides:
-    """The tips of all open gates, by gate: here, and on the remote."""
+    """Tips of all open gates, by gate: here, and on the remote."""
 
     local: Mapping[str, str]
     theirs: Mapping[str, str]
@@ -35,7 +35,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class PutAside:
-    """An event that was recorded here and that the remote never takes: why, and the ref that keeps it."""
+    """Event that was recorded here and that the remote never takes: the reason, and the ref that keeps the event."""
 
     gate: str
     event: str
@@ -52,8 +52,10 @@ class PutAside:
 
 @dataclass(frozen=False)
 class Synced:
-    """What a sync did, gate by gate. `lost`: what found no place any more; `late`: what is kept, and without effect.
-    `aside`: what the remote never takes; `open`: how many gates are open here.
+    """Result of a sync, gate by gate.
+
+    `lost`: events that could not be recorded again; `late`: those that were recorded without effect; `aside`: those
+    that the remote never takes; `open`: how many gates are open here.
     """
 
     remote: str
@@ -78,7 +80,7 @@ class Synced:
     """Another command in this clone brought something meanwhile."""
 
     def lacks_objects(self, gate: str) -> bool:
-        """Whether the remote refused it since it cannot read what it stands on."""
+        """Return whether the remote refused a gate because it cannot read objects that the gate is based on."""
         return any(fate.lacks_objects for fate in self.fates.get(gate, ()))
 
     @property

@@ -41,7 +41,7 @@ Beyond = Callable[[Gate, "str | None"], str]
 
 @dataclass(frozen=False)
 class Push:
-    """A push, with what its rules need to know of the repository that is to take it."""
+    """Push to this repository, with what its rules need to know of the repository."""
 
     desk: Desk
     updates: Sequence[Update]
@@ -61,7 +61,7 @@ class Push:
 
     @property
     def archived(self) -> Mapping[str, ArchivedGate]:
-        """Which of the gates of this push the archive here holds already."""
+        """Gates and runs of this push that the archive here has already."""
         if self._archived is None and not self.desk.refs.may_have(ARCHIVE):
             self._archived = {}
         if self._archived is None:
@@ -74,7 +74,9 @@ class Push:
         return self._archived
 
     def folds(self, update: Update) -> list[Fold]:
-        """What a month of the archive gains by this push, oldest first. BrokenRecord where that is not sound."""
+        """Load the folds that a month of the archive gains by this push, oldest first. BrokenRecord where they
+        are not sound.
+        """
         from ..store.records.archive import load_fold
 
         if update.ref in self._folds:
@@ -93,7 +95,9 @@ class Push:
         return found
 
     def folded_by(self) -> Mapping[str, list[str]]:
-        """By gate or run, the tips at which this very push archives it; what is not sound is refused where it is judged."""
+        """Return, by gate or run, the tips at which this very push archives it. Unsound folds are left out: they
+        are refused where they are judged.
+        """
         if self._folded is None:
             self._folded = {}
             for update in self.updates:
@@ -105,21 +109,24 @@ class Push:
         return self._folded
 
     def after(self, ref: str) -> str | None:
-        """Where a ref will be when the push is through."""
+        """Return the commit that a ref will have after the push; None where there will be no such ref."""
         for update in self.updates:
             if update.ref == ref:
                 return update.new
         return self.here(ref)
 
     def before(self, ref: str) -> str | None:
-        """Where a ref is now."""
+        """Return the commit that a ref has now; None where there is no such ref."""
         for update in self.updates:
             if update.ref == ref:
                 return update.old
         return self.here(ref)
 
     def here(self, ref: str) -> str | None:
-        """Asked of the process that reads objects, unless there is much to ask: then all are listed at once."""
+        """Return the commit that a ref has in this repository.
+
+        Git's reader is asked for each ref, unless many gates are needed: then all are listed at once.
+        """
         if len(self.updates) < FEW or not ref.startswith(OPEN):
             return self.desk.refs.get(ref)
         if self._open is None:
@@ -127,14 +134,15 @@ class Push:
         return self._open.get(ref)
 
     def gate(self, gate: str, tip: str) -> Gate:
-        """The gate with this tip, read once."""
+        """Load the gate with this tip, once for each push."""
         if (gate, tip) not in self.gates:
             self.gates[gate, tip] = self.desk.records.load(gate, tip)
         return self.gates[gate, tip]
 
 
 def receiving_desk(git: Git, zero: str, reader: Piped) -> Desk:
-    """A desk to judge at. Whoever pushes waits, so git is asked for nothing that it told the hook already.
+    """Open a desk for a hook that judges a push. Whoever pushes waits, so git is asked for nothing that it gave the
+    hook already.
 
     Settings have no part in what a record may be.
     """
@@ -143,7 +151,10 @@ def receiving_desk(git: Git, zero: str, reader: Piped) -> Desk:
 
 
 def common_folder(git_dir: Path) -> Path:
-    """Where the refs are that a push moves: a working tree beside a server may be pushed to as well, and git's folder of it names another."""
+    """Return the folder with the refs that a push moves.
+
+    A worktree of a server may be pushed to as well, and its own git folder names another one.
+    """
     try:
         return Path(os.path.normpath(git_dir / (git_dir / "commondir").read_text("utf-8").removesuffix("\n")))
     except (FileNotFoundError, NotADirectoryError):
@@ -151,12 +162,15 @@ def common_folder(git_dir: Path) -> Path:
 
 
 def decode(data: bytes) -> str:
-    """What git gives to a receiving hook: a ref's name may be any bytes, whatever language the server speaks."""
+    """Decode git's input to a receiving hook: a ref's name may be any bytes, whatever language the server uses."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def parse_updates(text: str) -> list[Update]:
-    """Its lines, each one ref. Only a newline ends one: a name may hold what Unicode calls a line separator."""
+    """Parse the lines that git gives to a receiving hook, one ref each.
+
+    Only a newline ends a line: a ref's name may have what Unicode calls a line separator.
+    """
     found = []
     zero = "0" * len(text.partition(" ")[0])
     for line in filter(None, text.split("\n")):
@@ -172,13 +186,13 @@ def not_grown(update: Update) -> str:
 
 
 def fresh(gate: Gate, old: str | None) -> Sequence[Entry]:
-    """The events after the commit that was there before the push."""
+    """Return the events after the commit that was here before the push."""
     commits = [entry.commit for entry in gate.history]
     return gate.history[commits.index(old) + 1 if old in commits else 0 :]
 
 
 def against_events(desk: Desk, gate: Gate, old: str | None) -> str:
-    """What speaks against the events after `old`; empty when nothing does."""
+    """Return why the events after `old` are refused; empty when they are accepted."""
     for entry in fresh(gate, old):
         why = against_repeats(entry) or against_clock(desk, entry) or against_files(desk, gate, entry)
         if why:
@@ -187,7 +201,7 @@ def against_events(desk: Desk, gate: Gate, old: str | None) -> str:
 
 
 def against_messages(desk: Desk, gate: Gate, count: int) -> str:
-    """Of the last `count` events: what a message tells lists has to be what the record amounts to there."""
+    """Return why one of the last `count` events is refused: its message tells lists something else than its record."""
     then = [gate] if count == 1 else islice(stages(gate.id, gate.history), len(gate.history) - count, None)
     for each in then:
         why = contradiction(desk.records.commit(each.tip), each)
@@ -201,14 +215,17 @@ def at(entry: Entry, why: str) -> str:
 
 
 def against_repeats(entry: Entry) -> str:
-    """An event counts once. What is in the record already would bring back words that their author has replaced since."""
+    """Return why an event is refused that the record has already; empty when it is new. An event counts once.
+
+    A repeated event would bring back words that their author has replaced since.
+    """
     if not entry.repeats:
         return ""
     return f"it is what {entry.repeats[:10]} recorded, once more: an event counts once ({FINAL})"
 
 
 def against_clock(desk: Desk, entry: Entry) -> str:
-    """Silence is not made up: a deadline passes by this clock too."""
+    """Return why an event of silence is refused: its deadline has to pass by this clock too."""
     said = getattr(entry.event, "at", "")
     if traits(entry.name).silent and said > times.format_time(desk.clock() + SLACK):
         return f"it is of {said}, and here it is {desk.now}"
@@ -216,7 +233,10 @@ def against_clock(desk: Desk, entry: Entry) -> str:
 
 
 def against_files(desk: Desk, gate: Gate, entry: Entry) -> str:
-    """What is attached: the files that the question names, regular ones, no more and not too large."""
+    """Return why the files attached to a question are refused; empty when they are accepted.
+
+    They must be those that the question names, regular ones, and within the limits.
+    """
     if not isinstance(entry.event, Opened):
         return ""
     sizes = [len(desk.records.attachment(gate, name)) for name in gate.opened.attachments]
@@ -229,7 +249,7 @@ def against_files(desk: Desk, gate: Gate, entry: Entry) -> str:
 
 
 def files(desk: Desk, tree: str, above: str, depth: int) -> list[str]:
-    """Every path below a tree; what is no regular file and no folder has a name that no question can give."""
+    """List every path below a tree. What is no regular file and no folder gets a name that no question can have."""
     found: list[str] = []
     for name, item in desk.records.tree(tree).items():
         path = above + name.decode("utf-8", "replace")

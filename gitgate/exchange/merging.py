@@ -31,7 +31,10 @@ FEW = 25  # So many records are read before another git has answered.
 def bring_in(
     desk: Desk, done: Synced, sides: Sides, differing: Mapping[str, str], before: Mapping[str, str]
 ) -> None:
-    """Each gate is judged alone, so that a bad one hinders no other; the refs then move many at a time."""
+    """Bring in the gates that differ on the remote.
+
+    Each gate is judged alone, so that a bad one hinders no other; the refs then move many at a time.
+    """
     # So many loose refs would make every later command slow; packed, git reads them at once. Those that the fetch wrote
     # are packed while the records are read: that waits for the disk, and reading does not.
     packing = desk.repo.git.begin("pack-refs", "--all") if len(differing) > MANY else None
@@ -57,7 +60,10 @@ def bring_in(
 
 
 def mark_doubted(desk: Desk, done: Synced, sides: Sides, moves: Mapping[str, RefMove]) -> None:
-    """Note which commits tell lists something else than their record: a remote without our hook takes them. Lists read those records."""
+    """Mark the commits whose message tells lists something else than their record has. Lists then read those records.
+
+    A remote without our hook accepts such commits.
+    """
     before = desk.refs.under(DOUBTED) if desk.refs.may_have(DOUBTED) else {}
     marks = [RefMove(DOUBTED + gate, moves[gate].new, before.get(DOUBTED + gate)) for gate in done.doubted]
     kept = {DOUBTED + gate for gate in sides.theirs if gate not in moves or gate in done.doubted}
@@ -69,7 +75,7 @@ def mark_doubted(desk: Desk, done: Synced, sides: Sides, moves: Mapping[str, Ref
 def at_hand(
     desk: Desk, tips: Mapping[str, str], local: Mapping[str, str], steps: int = MOST_STEPS
 ) -> Iterator[tuple[str, str]]:
-    """Each gate with its tip, when its record is read ahead; so is the one that is here of it, if it is another."""
+    """Yield each gate with its tip, after its record was read ahead, and with it the local one where it is another."""
     waiting = list(tips.items())
     for start in range(0, len(waiting), AT_ONCE):
         some = waiting[start : start + AT_ONCE]
@@ -81,7 +87,10 @@ def at_hand(
 
 
 def move_all(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
-    """Those that are new together: each time the file of packed refs is written, all that it has is written again."""
+    """Move the refs of gates, all new ones together.
+
+    Each time the file of packed refs is written, all that it has is written again.
+    """
     new = {gate: move for gate, move in moves.items() if move.old is None}
     if len(new) > MANY and desk.refs.create_packed(list(new.values())):
         done.new += tuple(new)
@@ -92,7 +101,7 @@ def move_all(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
 
 
 def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
-    """All at once; when somebody moved one of them meanwhile, one by one, so that only that one waits."""
+    """Move all refs at once; when somebody moved one meanwhile, one by one, so that only that one waits."""
     try:
         desk.refs.update(list(moves.values()))
     except LostRace:
@@ -107,9 +116,11 @@ def move_some(desk: Desk, done: Synced, moves: Mapping[str, RefMove]) -> None:
 
 
 def merged(desk: Desk, done: Synced, there: Gate, local: str | None, before: str) -> RefMove | None:
-    """Where the local ref of a gate has to go, seen what the remote has. A record that breaks the rules raises.
+    """Return where the local ref of a gate has to go, given what the remote has. A record that breaks the rules
+    raises.
 
-    `before` is how the tip began that the remote had until now: a record that does not go on from it was tampered with.
+    `before` begins the id of the tip that the remote had until now: a record that does not go on from it was tampered
+    with.
     """
     gate, remote, theirs = there.id, there.tip, there.history
     if local is None:
@@ -132,7 +143,10 @@ def merged(desk: Desk, done: Synced, there: Gate, local: str | None, before: str
 
 
 def record_again(desk: Desk, done: Synced, gate: str, remote: str, entries: tuple[Entry, ...]) -> str:
-    """What was said here and not there, on top of theirs; the author's own commit stays reachable as second parent."""
+    """Record again on top of the remote's record the events that only this clone has; return the new tip.
+
+    The author's own commit stays reachable as the second parent.
+    """
     current: Gate = desk.records.load(gate, remote)
     who = desk.settings.identity() or NOBODY
     beside = Beside(desk.records, gate, current.history)
@@ -153,7 +167,7 @@ def record_again(desk: Desk, done: Synced, gate: str, remote: str, entries: tupl
 
 
 def late_words(gate: Gate, entry: Entry) -> str:
-    """For whoever said it elsewhere, and brings it now: why it is of no effect."""
+    """Return why an event that was recorded elsewhere has no effect, in words for whoever brings it now."""
     said = entry.event
     if isinstance(said, Answer):
         again = f"; if it still holds: git gate respond {gate.id}" if said_elsewhere(gate, said) else ""
@@ -166,7 +180,9 @@ def late_words(gate: Gate, entry: Entry) -> str:
 
 
 def push_home(desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]) -> None:
-    """Push every gate that is ahead here, and none held up by another's fault, nor by an event that is never taken."""
+    """Push every gate that is ahead here, whatever goes wrong with another one, or with an event that is never
+    taken.
+    """
     waiting = without_archived(desk, done, ahead, theirs)
     while waiting:
         push_each(desk, done, waiting, theirs)
@@ -177,7 +193,9 @@ def push_home(desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mappin
 def without_refused(
     desk: Desk, done: Synced, sent: Mapping[str, str], theirs: Mapping[str, str]
 ) -> dict[str, str]:
-    """Of gates that were refused for an event that is never taken, what is left without it, to be pushed again."""
+    """Take the events that a remote never takes off the gates that were refused for them; return what is left to
+    push again.
+    """
     found = {}
     for gate, fates in list(done.fates.items()):
         said = {note.commit: note.words for fate in fates for note in fate.notes if note.final}
@@ -195,7 +213,7 @@ def without_refused(
 
 
 def put_all_aside(desk: Desk, done: Synced, gate: str, theirs: Mapping[str, str]) -> None:
-    """All that was recorded here, and that the remote does not have, on the person's word."""
+    """Put aside every event recorded here that the remote does not have, on a person's word."""
     record = reload(desk, gate)
     if gate not in theirs:
         raise Failure(
@@ -208,8 +226,10 @@ def put_all_aside(desk: Desk, done: Synced, gate: str, theirs: Mapping[str, str]
 
 
 def put_aside(desk: Desk, done: Synced, gate: Gate, why: Mapping[str, str]) -> str:
-    """Take events off a record, of which each has a reason; what was said after the first of them is recorded again on what
-    is left. The record as it was is kept under a ref of its own, with all that it holds.
+    """Take events off a record, each with a reason, and return the new tip. Later events are recorded again on what is
+    left.
+
+    The record as it was is kept under a ref of its own, with all that it has.
     """
     first = next(place for place, entry in enumerate(gate.history) if entry.commit in why)
     after = [entry for entry in gate.history[first:] if entry.commit not in why and not entry.repeats]
@@ -246,7 +266,7 @@ def push_each(desk: Desk, done: Synced, waiting: Mapping[str, str], theirs: Mapp
 def moves_home(
     desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]
 ) -> list[RefMove]:
-    """What goes to the remote of the gates that are ahead here; of the others `done` says why they stay."""
+    """Return the moves that send the gates that are ahead here. `done` says why the others stay."""
     moves: list[RefMove] = []
     known = beside(desk, done.remote) if may_publish_work(desk) else None
     plain = unclaimed(desk, [tip for gate, tip in ahead.items() if gate not in theirs])
@@ -270,7 +290,10 @@ def moves_home(
 
 
 def unclaimed(desk: Desk, tips: Sequence[str]) -> frozenset[str]:
-    """Of many records those that have no claim for sure, none of which is read: questions alone, and those without such a folder."""
+    """Return those of many records that certainly have no claim, without reading any of them.
+
+    These are questions alone, and records without a folder of claims.
+    """
     if len(tips) <= FEW:
         return frozenset()
     how = ("--no-walk=unsorted", "--parents", "--ignore-missing", "--stdin")
@@ -291,10 +314,10 @@ def unclaimed(desk: Desk, tips: Sequence[str]) -> frozenset[str]:
 
 
 def kept_home(desk: Desk, gate: str, tip: str, there: str | None) -> Stays | None:
-    """Why a gate is not pushed; None where it is. It goes on from what is there.
+    """Return why a gate is not pushed; None where it is. A gate that is pushed goes on from what the remote has.
 
-    Only where it may have been claimed here is its record read: a thousand of them take longer than to push them, and
-    whoever takes them reads them.
+    Its record is read only where it may have been claimed here: to read a thousand takes longer than to push them, and
+    the server that takes them reads them.
     """
     chain = desk.records.chain(gate, tip)
     if there is not None and all(oid != there for oid, _ in chain):
@@ -309,7 +332,10 @@ def kept_home(desk: Desk, gate: str, tip: str, there: str | None) -> Stays | Non
 def without_archived(
     desk: Desk, done: Synced, ahead: Mapping[str, str], theirs: Mapping[str, str]
 ) -> dict[str, str]:
-    """A gate that the remote does not have open may be closed there: its archive is asked before anything is pushed."""
+    """Return the gates that the remote's archive does not have. The archive is asked before anything is pushed.
+
+    A gate that the remote does not have open may be closed there.
+    """
     absent = [gate for gate in ahead if gate not in theirs]
     if not absent:
         return dict(ahead)
@@ -328,7 +354,7 @@ Differing = Mapping[str, tuple[str | None, str | None]]
 
 
 def bring_runs(desk: Desk, done: Synced, runs: Differing) -> None:
-    """What the remote has and this clone has not."""
+    """Bring in the journals that the remote has and this clone has not, or has shorter."""
     from ..store.records.archive import find_archived, shelves
 
     new = [run for run, (mine, _) in runs.items() if mine is None]
@@ -346,7 +372,7 @@ def bring_runs(desk: Desk, done: Synced, runs: Differing) -> None:
 
 
 def closed_there(desk: Desk, done: Synced, absent: Mapping[str, str]) -> Collection[str]:
-    """The runs that the remote has in its archive; here they are archived as well, or kept for a reason."""
+    """Return the runs that the remote has in its archive; here they are archived as well, or kept for a reason."""
     from ..gates.history import settle_archived
 
     settled = settle_archived(desk, done.remote, absent)
@@ -356,7 +382,8 @@ def closed_there(desk: Desk, done: Synced, absent: Mapping[str, str]) -> Collect
 
 
 def send_runs(desk: Desk, done: Synced, remote: str, runs: Differing) -> None:
-    """What this clone has and the remote has not. A run that is gone on with here alone stays, as its lease does.
+    """Push the journals that this clone has and the remote has not. A run that goes on here alone stays, as its lease
+    does.
 
     One that the remote does not have may be archived there, and is not brought back.
     """
@@ -385,7 +412,9 @@ def send_runs(desk: Desk, done: Synced, remote: str, runs: Differing) -> None:
 
 
 def callers_first(desk: Desk, runs: Differing) -> list[tuple[str, tuple[str | None, str | None]]]:
-    """A run comes before those that it has called: nobody takes a step of a run that they do not know."""
+    """Return the runs so that each comes before those that it called: a remote takes no step of a run that it
+    does not know.
+    """
 
     def depth(run: str) -> int:
         count, above = 0, run
@@ -400,8 +429,10 @@ def callers_first(desk: Desk, runs: Differing) -> list[tuple[str, tuple[str | No
 
 
 def counts_more(desk: Desk, run: str, theirs: str, mine: str) -> bool:
-    """Whether the journal of a run as it is there takes the place of the one here: it goes on from that, or somebody claimed
-    the run there since. What a process of this clone had not shared when it was killed counts no more then.
+    """Return whether the remote's journal of a run replaces the one here.
+
+    It does where it goes on from ours, or somebody claimed the run there since. What a process of this clone had not
+    shared when it was killed counts no more then.
     """
     if goes_on_from(desk, theirs, mine):
         return True

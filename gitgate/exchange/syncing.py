@@ -38,9 +38,11 @@ ACTED_ON = "an agent acts on it here; it goes when that is done"
 
 @dataclass(frozen=True)
 class Published:
-    """Where a gate went. `pushed` is False with a `reason` when it stayed here; `log` tells of its agent, started here.
+    """Result of sending a gate. `pushed` is False with a `reason` when it stayed here; `log` names its agent's log,
+    started here.
 
-    `told`: what the remote said as it took an answer: empty, it resumes the agent; else why it does not; None: nothing.
+    `told`: the remote's reply when it took an answer: empty, it resumes the agent; else why it does not; None: no
+    reply.
     """
 
     gate: Gate
@@ -126,14 +128,16 @@ def told_of(fates: Sequence[RefFate], gate: str) -> str | None:
 
 
 def stands_on(gate: Gate, known: str | None) -> bool:
-    """Whether the record goes on from what the remote has. The lease of a push would not save it: another command of this
-    clone may have heard meanwhile of what somebody recorded there, and so have moved what the push expects.
+    """Return whether the record goes on from what the remote has.
+
+    The lease of a push would not protect it: another command of this clone may have fetched meanwhile what somebody
+    recorded there, and so have moved what the push expects.
     """
     return known is None or any(entry.commit == known for entry in gate.history)
 
 
 def catch_up(desk: Desk, gate: Gate, remote: str) -> Gate:
-    """After a lost race: what the remote has now, with what was said here recorded again on top of it."""
+    """Fetch what the remote has after a lost race, and record again on top of it what was said here."""
     from ..gates.recording import reload
 
     bring_home(desk, remote)
@@ -141,7 +145,7 @@ def catch_up(desk: Desk, gate: Gate, remote: str) -> Gate:
 
 
 def in_archive(desk: Desk, gate: Gate, remote: str) -> Gate | None:
-    """The gate as the remote archived it, if it did: a gate is never opened there a second time."""
+    """Return the gate as the remote archived it, if it did: a gate is never opened there a second time."""
     from ..gates.history import load_archived, settle_archived
 
     settled = settle_archived(desk, remote, {gate.id: gate.tip})
@@ -166,7 +170,7 @@ NEWS_TIMEOUT = 10  # seconds that a person waits who only wants to see one gate
 def sync(desk: Desk, remote: str | None = None, *, aside: str | None = None) -> Synced:
     """Fetch, bring together, push what the remote lacks; report each gate's fate.
 
-    `aside` is a gate of which all that the remote does not have is put aside first.
+    `aside` is a gate of which everything that the remote does not have is put aside first.
     """
     name = remote or remote_of(desk)
     if name is None and desk.settings.flag("server"):
@@ -184,7 +188,7 @@ def sync(desk: Desk, remote: str | None = None, *, aside: str | None = None) -> 
 
 
 def hear_of_archived(desk: Desk, done: Synced) -> None:
-    """What came late of a gate that was taken over here, and that is no longer among what a fetch brings."""
+    """Add the late words of gates that were taken over here, and that a fetch no longer brings."""
     if not (desk.repo.state_dir / "overtaken").is_dir():
         return
     from ..gates.history import late_of_archived
@@ -216,7 +220,7 @@ def one_round(desk: Desk, name: str, aside: str | None = None) -> Synced:
 
 
 def was_there(desk: Desk, remote: str, absent: Collection[str]) -> Collection[str]:
-    """Which of these gates, that the remote does not have now, it once had."""
+    """Return those of these gates that the remote once had. It does not have them now."""
     if not absent:
         return ()
     from ..store.git.remembered import read_seen_tips
@@ -226,7 +230,7 @@ def was_there(desk: Desk, remote: str, absent: Collection[str]) -> Collection[st
 
 
 def joined(first: Synced, second: Synced) -> Synced:
-    """What two rounds did. What was refused or broken is as the second one found it."""
+    """Return the result of two rounds. What was refused or broken is as the second round found it."""
     from dataclasses import fields
 
     for one in fields(Synced):
@@ -238,7 +242,9 @@ def joined(first: Synced, second: Synced) -> Synced:
 
 @dataclass(frozen=True)
 class Freshness:
-    """How far what is known here can be trusted: whom it was asked of and when. `heard`: what a look just now brought."""
+    """State of what this clone knows of a remote, and when that was last asked. `heard`: what a look just now
+    brought.
+    """
 
     remote: str
     at: float | None
@@ -247,7 +253,7 @@ class Freshness:
 
 
 def freshness(desk: Desk) -> Freshness | None:
-    """None where there is no remote: then all there is is here."""
+    """Return how old the local copy of the remote is; None where there is no remote, since all there is is here."""
     remote = None if desk.settings.flag("server") else remote_of(desk)
     if remote is None:
         return None
@@ -259,7 +265,9 @@ def freshness(desk: Desk) -> Freshness | None:
 
 
 def look_for_news(desk: Desk, known: Freshness, within: float) -> Freshness:
-    """Bring home what the remote has, if it says so in time; asks nobody for a password. What is known stays as it is."""
+    """Fetch what the remote has, if it replies in time, without asking anybody for a password. A remote that
+    fails changes nothing.
+    """
     try:
         heard = listen(desk, known.remote, within=within)[0]
     except GateError as silent:
@@ -275,7 +283,10 @@ NEWS_POLL = 0.2
 
 @dataclass(frozen=False)
 class RemoteNews:
-    """News of one repository's remote for whoever stays: less often where it is slow, and much less where it is silent."""
+    """News of one repository's remote, for a process that stays.
+
+    It asks less often where the remote is slow, and much less where it does not answer.
+    """
 
     place: Path
     every: float = NEWS_EVERY
@@ -285,7 +296,7 @@ class RemoteNews:
     trouble: str = ""
 
     def hear(self, open_desk: Callable[[Path], Desk], monotonic: Callable[[], float]) -> str:
-        """Ask once; what is worth saying of that: that it is silent now, or answers again."""
+        """Ask the remote once. Return a message where it stopped answering, or answers again; else an empty text."""
         begun = monotonic()
         trouble = ""
         try:
@@ -315,7 +326,10 @@ class RemoteNews:
 def hear_news(
     remotes: Sequence[RemoteNews], open_desk: Callable[[Path], Desk], say: Callable[[str], None], over: Event
 ) -> None:
-    """Ask each remote whenever it is due, until the event: in a thread of its own, so that one that is slow holds up nothing."""
+    """Ask each remote whenever it is due, until the event.
+
+    It runs in a thread of its own, so that a slow remote holds up nothing.
+    """
     import time
 
     while not over.wait(NEWS_POLL):
@@ -331,7 +345,10 @@ def bring_home(desk: Desk, remote: str) -> Synced:
 
 
 def news(desk: Desk, within: float = NEWS_TIMEOUT) -> str:
-    """Hear once, in a bounded time, what others have done; empty, or why that could not be heard. For who reads on either way."""
+    """Fetch once, in a bounded time, what others have done. Return an empty text, or why that failed.
+
+    The caller goes on either way.
+    """
     known = freshness(desk)
     if known is None:
         return ""
@@ -340,9 +357,9 @@ def news(desk: Desk, within: float = NEWS_TIMEOUT) -> str:
 
 
 def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Synced, Sides]:
-    """What the remote says, brought together with what is here; and both sides as they are afterwards.
+    """Fetch what the remote has and bring it together with what is here; return the result, and both sides afterwards.
 
-    With `within` it has so many seconds, and nobody is asked for a password.
+    With `within` the remote has so many seconds, and nobody is asked for a password.
     """
     from ..store.remote.fetch import begin_fetch
     from ..store.remote.wire import LONGEST
@@ -378,8 +395,9 @@ def listen(desk: Desk, remote: str, *, within: float | None = None) -> tuple[Syn
 
 
 def note_seen(desk: Desk, done: Synced, sides: Sides, updated: Collection[str]) -> None:
-    """Note where the remote's records are, of which this fetch brought news: what cannot be read is no record. All, where there is not yet a
-    line for each.
+    """Note the tips of those remote records that this fetch moved, or of all, where there is not yet a line for each.
+
+    A record that cannot be read is no record, and is left out.
     """
     known = has_lines(desk.repo, len(sides.theirs))
     wanted = updated if known else {*sides.theirs, *sides.runs}
@@ -392,7 +410,9 @@ def note_seen(desk: Desk, done: Synced, sides: Sides, updated: Collection[str]) 
 
 
 def remember_sync(desk: Desk) -> None:
-    """So that an empty list can say `nothing waits` and mean it, and until when what is known here is true."""
+    """Mark that a sync was done, and when. An empty list can then say truly that nothing waits, and until when
+    that is true.
+    """
     mark = desk.repo.state_dir / "synced"
     try:
         private_folder(mark.parent)
@@ -403,7 +423,7 @@ def remember_sync(desk: Desk) -> None:
 
 
 def both_sides(desk: Desk, remote: str) -> Sides:
-    """The tips here and there, from one listing."""
+    """Return the tips here and there, from one listing."""
     base = tracking_base(remote)
     places = (OPEN, f"{base}open/", RUNS, f"{base}runs/")
     found: dict[str, dict[str, str]] = {place: {} for place in places}

@@ -66,8 +66,9 @@ def fold_closed(desk: Desk, *, older_than: int = 0, remote: str | None = None) -
 
 
 def has_lost(desk: Desk, remote: str) -> bool:
-    """Whether the remote's archive is not where it was last seen, of a month that is archived here as well: the next fold puts
-    back what it lacks.
+    """Return whether a month that is archived here is missing in the remote's archive, or at another commit there.
+
+    The next fold puts back what the remote lacks.
     """
     ours = desk.refs.under(ARCHIVE)
     if not ours:

@@ -27,7 +27,7 @@ GITS_OWN = ("objects", "refs", "logs", "packed-refs")
 
 
 def private_folder(folder: Path) -> Path:
-    """The folder, made for this account alone with what is missing above it."""
+    """Make a folder for this account alone, with what is missing above it, and return it."""
     try:
         folder.mkdir(PRIVATE)
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def parse_note(data: bytes, /, **needed: Kind) -> dict[str, Any]:
 
 
 def write_private(place: Path, content: bytes) -> None:
-    """A file for this account alone, all of it or nothing: it is written beside its place, and then put there."""
+    """Write a file for this account alone, all of it or nothing: a temporary file takes its place at the end."""
     new = place.with_name(f".{place.name}.{os.getpid()}.new")
     with contextlib.suppress(FileNotFoundError):
         new.unlink()
@@ -102,8 +102,10 @@ GITS_WAY = (
 
 
 def own_object_folder(common: Path, env: Mapping[str, str], configured: Mapping[str, object]) -> Path | None:
-    """Where objects may be written without git, which saves 2 ms of the 80 that a question or an answer takes. None where git is told
-    to write them in a way of its own, or nobody has asked what it is told.
+    """Return the folder where objects may be written without git. That saves 2 ms of the 80 that a question or an
+    answer takes.
+
+    None where settings make git write objects in a way of their own, or where nobody has read these settings.
     """
     if not configured or "GIT_OBJECT_DIRECTORY" in env or any(name in configured for name in GITS_WAY):
         return None
@@ -111,8 +113,9 @@ def own_object_folder(common: Path, env: Mapping[str, str], configured: Mapping[
 
 
 def write_object(folder: Path, oid: str, content: bytes) -> None:
-    """A file as git itself writes it: beside its place, by a name that git tidies away, and then put there whole. What is there already
-    stays as it is, and is young again, so that nobody tidies it away now.
+    """Write an object's file as git does: under a name that git tidies away, then moved to its place whole.
+
+    A file that is there already keeps its content and gets a new date, so that nobody tidies it away now.
     """
     import zlib
 
@@ -137,8 +140,10 @@ def write_object(folder: Path, oid: str, content: bytes) -> None:
 
 
 def take_lock(place: Path, *, wait: bool = False) -> int | None:
-    """The open file of a lock of the system, ours until it is closed or this process ends, however that ends; None while
-    somebody else has it. Where the system has no such locks nobody is kept out: the claims still keep each gate to one.
+    """Open a lock of the system and return its file; None while somebody else has the lock.
+
+    The lock is ours until the file is closed or this process ends, however that ends. Where the system has no such
+    locks nobody is kept out: the claims still keep each gate to one.
     """
     number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -155,7 +160,7 @@ def take_lock(place: Path, *, wait: bool = False) -> int | None:
 
 @contextlib.contextmanager
 def locked(place: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Whether the lock is ours in here."""
+    """Take the lock for as long as the context lasts; yield whether it is ours."""
     number = take_lock(place, wait=wait)
     try:
         yield number is not None
@@ -165,20 +170,22 @@ def locked(place: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 def may_keep(state: Path) -> bool:
-    """Whether this account has, or could make, its folder in the repository."""
+    """Return whether this account has, or could make, its folder in the repository."""
     place = state if os.path.lexists(state) else state.parent
     return os.access(place, os.W_OK | os.X_OK)
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """What `core.sharedRepository` gives to others. `exact`: a number, which also takes away what it does not name."""
+    """Permissions that `core.sharedRepository` gives to others. `exact`: a number, which also takes away what it
+    does not name.
+    """
 
     bits: int = 0
     exact: bool = False
 
     def mode(self, mode: int) -> int:
-        """The mode that git gives to a file or folder made with `mode` (`adjust_shared_perm`)."""
+        """Return the mode that git gives to a file or folder made with `mode` (`adjust_shared_perm`)."""
         if not self.bits:
             return mode
         given = self.bits
@@ -193,7 +200,7 @@ class Sharing:
         return shared
 
     def give(self, place: Path) -> None:
-        """What others are to have of a file or folder that this account made; anybody else's is left as it is."""
+        """Give others their permissions on a file or folder that this account made; anybody else's is left as it is."""
         with contextlib.suppress(OSError):
             found = place.stat()
             wanted = self.mode(found.st_mode)
@@ -202,7 +209,9 @@ class Sharing:
 
 
 def read_sharing(config: Mapping[str, str]) -> Sharing:
-    """What a repository's configuration says; a value that git does not know is git's to complain of."""
+    """Read `core.sharedRepository` from a repository's configuration. A value that git does not know is left for
+    git to refuse.
+    """
     said = config.get("core.sharedrepository", "").strip().lower()
     if said in WORDS:
         return Sharing(WORDS[said])
@@ -215,7 +224,7 @@ def read_sharing(config: Mapping[str, str]) -> Sharing:
 
 @dataclass(frozen=True)
 class Misfit:
-    """A file or folder that others cannot read although they should, or could although they must not."""
+    """File or folder that others cannot read although they should, or could although they must not."""
 
     place: Path
     owner: int
@@ -234,7 +243,10 @@ class Misfit:
 
 
 def narrowed(common: Path, shared: Sharing) -> Iterator[Misfit]:
-    """Objects and refs that others cannot read. Without `core.sharedRepository` the folder that they are in is the measure."""
+    """Yield the objects and refs that others cannot read.
+
+    Without `core.sharedRepository`, the mode of the folder that they are in says what others should read.
+    """
     for name in GITS_OWN:
         top = common / name
         measure = (top if top.is_dir() else common).stat().st_mode
@@ -247,7 +259,7 @@ def narrowed(common: Path, shared: Sharing) -> Iterator[Misfit]:
 
 
 def folder_misfits(state: Path) -> Iterator[Misfit]:
-    """The folder of this account; what is in it is as private as the folder."""
+    """Yield the folder of this account where others can read it; what is in it is as private as the folder."""
     try:
         found = os.lstat(state)
     except OSError:
@@ -257,7 +269,7 @@ def folder_misfits(state: Path) -> Iterator[Misfit]:
 
 
 def account_name(number: int) -> str:
-    """Who that is on this machine; the number where nobody knows."""
+    """Return the name of an account on this machine; its number where the account has no name."""
     import pwd
 
     try:
@@ -267,7 +279,9 @@ def account_name(number: int) -> str:
 
 
 def is_reachable(place: Path) -> bool:
-    """Whether every account of this machine can get at it: a program in somebody's shut home is nobody else's to start."""
+    """Return whether every account of this machine can read a file: nobody else can start a program in a closed
+    home.
+    """
     try:
         above = [folder.stat().st_mode & 0o001 for folder in place.resolve().parents]
         return all(above) and place.stat().st_mode & 0o004 != 0
@@ -276,7 +290,9 @@ def is_reachable(place: Path) -> bool:
 
 
 def foreign(state: Path) -> Iterator[tuple[Path, int]]:
-    """What somebody else left in this account's folder, where it may be in the way: the outermost of it."""
+    """Yield files and folders of other accounts in this account's folder, where they may be in the way; of each
+    the outermost.
+    """
     account = os.geteuid()
     if not state.is_dir():
         return
@@ -290,7 +306,7 @@ def foreign(state: Path) -> Iterator[tuple[Path, int]]:
 
 
 def everything(top: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """`top` and all below it that is a file or a folder; no link is followed."""
+    """Yield `top` and all files and folders below it; no link is followed."""
     try:
         found = os.lstat(top)
     except OSError:

@@ -38,11 +38,11 @@ UNFIT = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sq
 
 
 class Unfit(sqlite3.DatabaseError):
-    """It cannot be used as it is, and can be made anew."""
+    """Error of an index that cannot be used as it is, and can be made anew."""
 
 
 class Index:
-    """Read when it is asked; what was learnt is written when it is closed."""
+    """Index of summaries. It is read when it is asked; what was learnt is written when it is closed."""
 
     def __init__(self, place: Path, zero: str) -> None:
         self.place = place
@@ -54,7 +54,7 @@ class Index:
         self.unfit = False
 
     def known(self, table: str) -> dict[bytes, bytes]:
-        """Each row by its beginning: `GATE TAB COMMIT`."""
+        """Return each row of a table by its beginning: `GATE TAB COMMIT`."""
         try:
             if self.unfit or is_empty_file(self.place):
                 return {}
@@ -81,20 +81,20 @@ class Index:
         return found
 
     def learn(self, table: str, rows: Iterable[bytes]) -> None:
-        """To be kept beside what is there."""
+        """Add rows to those of a table, when the index is closed."""
         self.new.setdefault(table, []).extend(rows)
 
     def replace(self, table: str, rows: Iterable[bytes]) -> None:
-        """To be kept instead of what is there; they are made when they are written."""
+        """Replace the rows of a table, when the index is closed; they are made at that time."""
         self.whole[table] = rows
 
     def drop_dead(self, table: str, live: Sequence[bytes]) -> None:
-        """These rows are all that is asked for. The others go once there are many of them."""
+        """Drop the rows that are not `live`, once there are many of them. The live ones are all that is asked for."""
         if self.counts.get(table, 0) - len(live) > max(len(live), MOST_DEAD):
             self.replace(table, live)
 
     def close(self) -> str:
-        """Write what was learnt; in words what was wrong with the index, nothing where all was well."""
+        """Write what was learnt. Return what was wrong with the index, in words; empty where nothing was."""
         if (any(self.new.values()) or self.whole or self.unfit) and may_keep(self.place.parent):
             try:
                 self.write()
@@ -121,7 +121,9 @@ class Index:
             self.put()
 
     def put(self) -> None:
-        """All of it or nothing; a process that is killed meanwhile leaves a journal, which the next one rolls back."""
+        """Write all of it or nothing. A process that is killed meanwhile leaves a journal, which the next one
+        rolls back.
+        """
         with closing(self.connect()) as base:
             base.execute("PRAGMA auto_vacuum = FULL")  # of a file that has no table yet
             base.execute(
@@ -150,7 +152,7 @@ class Index:
         return base
 
     def judge(self, failed: sqlite3.Error) -> None:
-        """A file that is damaged is made anew; one that may not be read or written, or is in use, is done without."""
+        """Note what is wrong. A damaged file is made anew; one that may not be used, or is in use, is done without."""
         if is_unfit(failed):
             self.unfit = True
             why = str(failed) if isinstance(failed, Unfit) else "is damaged"
@@ -171,7 +173,7 @@ def is_empty_file(place: Path) -> bool:
 
 
 def is_empty(base: sqlite3.Connection) -> bool:
-    """Whether it has no tables yet; SQLite writes its first page before them."""
+    """Return whether the index has no tables yet; SQLite writes its first page before them."""
     (tables,) = base.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return not tables
 
@@ -184,7 +186,7 @@ def make_tables(base: sqlite3.Connection) -> None:
 
 
 def check_version(base: sqlite3.Connection) -> None:
-    """That it is ours, and of this version."""
+    """Raise Unfit unless the index is ours, and of this version."""
     if base.execute("SELECT said FROM about").fetchall() != [(ABOUT,)]:
         raise Unfit("is from another version")
 
@@ -195,7 +197,7 @@ def add_rows(base: sqlite3.Connection, table: str, rows: Iterable[bytes]) -> Non
 
 
 def sqlite_code(failed: sqlite3.Error) -> int:
-    """SQLite's number, without what it adds for details."""
+    """Return SQLite's number of an error, without what it adds for details."""
     return getattr(failed, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
@@ -204,7 +206,10 @@ def is_unfit(failed: sqlite3.Error) -> bool:
 
 
 def rows_of(index: Index, found: Iterable[Summary]) -> Iterator[bytes]:
-    """What is kept of these; a broken one is read anew each time, and so is what a row cannot hold."""
+    """Yield the rows to keep of these summaries.
+
+    A broken gate is read anew each time, and so is one whose fields do not fit a row.
+    """
     fields = len(Summary._fields)
     for one in found:
         row = "\t".join(one)
@@ -218,7 +223,7 @@ def summary_in(row: bytes) -> Summary:
 
 
 def read_open(index: Index, refs: Refs) -> list[Summary]:
-    """Every open gate: of the commits that the index has nothing is read."""
+    """Read every open gate. Nothing is read of commits that the index has."""
     form = "--format=%(refname:lstrip=3)%09%(objectname)"
     asked = refs.git.begin("for-each-ref", form, OPEN.rstrip("/"))  # it goes on while the index is read
     widen(asked.process.stdout)
@@ -238,7 +243,7 @@ def read_open(index: Index, refs: Refs) -> list[Summary]:
 
 
 def read_tips(refs: Refs, names: Sequence[bytes]) -> list[Summary]:
-    """These gates from their commits, which git is asked for by one process."""
+    """Read these gates from their commits, by one git process."""
     mark = os.urandom(12).hex().encode()
     pairs = (name.rpartition(b"\t") for name in names)
     asked = b"".join(b"%s %s%s\n" % (oid, OPEN.encode(), gate) for gate, _, oid in pairs)
@@ -249,7 +254,9 @@ def read_tips(refs: Refs, names: Sequence[bytes]) -> list[Summary]:
 def archived_summaries(
     index: Index, tips: Sequence[tuple[str, str]], read: Callable[[str, str], Summary]
 ) -> list[Summary]:
-    """Archived gates, each with the commit that it ended at: `read` is for what the index does not have."""
+    """Return summaries of archived gates, each with the commit that it ended at. `read` is for what the index
+    does not have.
+    """
     kept = index.known(ARCHIVED)
     rows = [(gate, tip, kept.get(f"{gate}\t{tip}".encode())) for gate, tip in tips]
     fresh = {gate: read(gate, tip) for gate, tip, row in rows if row is None}

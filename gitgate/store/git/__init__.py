@@ -78,7 +78,7 @@ class GitResult:
 
 @dataclass(frozen=True)
 class Started:
-    """A git command under way, whose input was empty. It is either waited for or closed."""
+    """Git command under way, whose input was empty. It is either waited for or closed."""
 
     name: str
     process: Piped
@@ -88,19 +88,19 @@ class Started:
         return GitResult(self.process.returncode, out, err.decode("utf-8", "replace").strip())
 
     def close(self) -> None:
-        """Nobody wants to know any more."""
+        """End the command, as nobody wants its result any more."""
         if self.process.returncode is None:
             self.process.kill()
             self.process.communicate()
 
 
 def reaches(name: str) -> bool:
-    """Whether a variable tells git how to reach other repositories."""
+    """Return whether a variable tells git how to reach other repositories."""
     return name in REACHING or name.startswith(REACHING_PREFIXES)
 
 
 def sealed_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """`env` without the variables that would redirect git, and with the ones that make it predictable."""
+    """Return `env` without the variables that would redirect git, and with the ones that make it predictable."""
     kept = {
         k: v
         for k, v in env.items()
@@ -110,7 +110,7 @@ def sealed_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 class Git:
-    """Runs git in one directory, sealed from what surrounds the caller."""
+    """Runner of git in one directory, sealed from what surrounds the caller."""
 
     def __init__(
         self, directory: Path, env: Mapping[str, str], *, config: Sequence[str] = (), hooks: bool = False
@@ -121,7 +121,7 @@ class Git:
         self.prefix = ["git", *off, *(part for item in config for part in ("-c", item))]
 
     def outside_of_push(self) -> Git:
-        """The same git, that knows nothing of the push which is being judged, nor of what that brings."""
+        """Return a git that knows nothing of the push which is being judged, nor of the objects that it brings."""
         outside = Git(self.directory, {})
         outside.prefix = self.prefix
         outside.env = {name: value for name, value in self.env.items() if name not in OF_PUSH}
@@ -165,14 +165,14 @@ class Git:
         return self.run(*args, input=input, env=env).out
 
     def text(self, *args: str, input: bytes = b"", env: Mapping[str, str] | None = None) -> str:
-        """Standard output as text, without its one trailing newline."""
+        """Return standard output as text, without its one trailing newline."""
         return self.out(*args, input=input, env=env).decode("utf-8", "surrogateescape").removesuffix("\n")
 
     def ok(self, *args: str) -> bool:
         return self.run(*args, check=False).code == 0
 
     def begin(self, *args: str) -> Started:
-        """Start `git *args` and go on; its outcome is for later."""
+        """Start `git *args` and return at once; its result is for later."""
         return Started(args[0], self.pipe(*args, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE))
 
     def pipe(
@@ -181,7 +181,7 @@ class Git:
         stdin: int | IO[bytes] | None = subprocess.PIPE,
         stderr: int = subprocess.DEVNULL,
     ) -> Piped:
-        """A git process that is talked to over its pipes; the caller closes it."""
+        """Start a git process with pipes to it; the caller closes it."""
         refuse_names(args)
         try:
             return subprocess.Popen(
@@ -196,7 +196,7 @@ class Git:
             raise no_git(self.directory) from missing
 
     def records(self, *args: str, input: bytes = b"") -> Iterator[str]:
-        """What git prints, split at `NUL` and a newline, without ever holding all of it. It reads all of `input` first."""
+        """Yield git's output, split at `NUL` and a newline, without keeping it all. Git reads all `input` first."""
         refuse_names(args, input)
         with self.pipe(*args) as running:
             if running.stdin:
@@ -211,7 +211,7 @@ class Git:
 
 
 def verb_of(args: Sequence[str]) -> str:
-    """What git is asked to do, behind the settings for it."""
+    """Return git's subcommand among its arguments, which stands behind the settings for it."""
     return next(
         word
         for before, word in zip(("", *args), args, strict=False)
@@ -248,7 +248,7 @@ _FULL = (
 
 
 def failure(command: str, result: GitResult) -> GitFailed:
-    """In git's own words; that the repository is not ours to write has words that say what to do."""
+    """Return a failed command's error in git's words; where the repository may not be written, with what to do."""
     forbidden = re.search(
         r"insufficient permission for adding an object|(?:lock|create|open|write|update).*: (?:Permission denied|Read-only file system)",
         result.err,
@@ -285,7 +285,7 @@ READ_TIMEOUT = 60.0
 
 
 class TimedReader:
-    """A pipe that is read for as long as something comes: a damaged object can leave git turning round in itself."""
+    """Reader of a pipe for as long as something comes: a damaged object can leave git in an endless loop."""
 
     def __init__(self, pipe: int) -> None:
         self.pipe = pipe
@@ -294,7 +294,7 @@ class TimedReader:
         self.rest = b""
 
     def more(self) -> bytes:
-        """What came next, empty at the end; TimeoutError where nothing did."""
+        """Return the next bytes, empty at the end; TimeoutError where nothing came."""
         if not self.poll.poll(READ_TIMEOUT * 1000):
             raise TimeoutError(f"has said nothing for {READ_TIMEOUT:g} s")
         return os.read(self.pipe, 1 << 16)
@@ -306,7 +306,7 @@ class TimedReader:
         return line
 
     def exactly(self, size: int) -> bytes:
-        """So many bytes, or as many as there are before the end."""
+        """Return so many bytes, or as many as there are before the end."""
         parts, got = [self.rest], len(self.rest)
         while got < size and (came := self.more()):
             parts.append(came)
@@ -321,7 +321,7 @@ class TimedReader:
 
 @dataclass(frozen=True)
 class Repository:
-    """One repository as seen from one working tree (or from none, when bare)."""
+    """Repository as seen from one working tree (or from none, when bare)."""
 
     git: Git
     git_dir: Path
@@ -338,34 +338,35 @@ class Repository:
 
     @property
     def place(self) -> Path:
-        """Where a person would say that this repository is."""
+        """Folder that a person would call this repository: its working tree, or its git folder where it has none."""
         return self.top or self.git_dir
 
     @property
     def standing_dir(self) -> Path:
-        """Of this working tree: there while some of its files stand for others (`store.work.aside`)."""
+        """Folder of this working tree that exists while some of its files stand for others (`store.work.aside`)."""
         return self.git_dir / "gitgate-standing"
 
     @property
     def standing_lock(self) -> Path:
-        """There where files of this working tree stood for others once; held by whoever changes that."""
+        """Lock file of this working tree, there once files of it stood for others; whoever changes that takes it."""
         return self.git_dir / "gitgate-standing.lock"
 
     @property
     def state_dir(self) -> Path:
-        """What this account keeps for itself here (logs, locks, caches); shared by the worktrees, never pushed."""
+        """Folder of this account in the repository (logs, locks, caches); shared by the worktrees, never pushed."""
         return own_folder(self.common_dir / "gitgate")
 
     @property
     def index(self) -> Path:
-        """The file with what was read of many gates' commits (`store.index`)."""
+        """File with what was read of many gates' commits (`store.index`)."""
         return self.state_dir / "index.sqlite"
 
 
 def own_folder(folder: Path) -> Path:
-    """`folder` for the account that made it; for each other account a folder of its own beside it.
+    """Return `folder` for the account that made it; for each other account a folder of its own next to it.
 
-    Accounts that share a repository could not read one another's files there, and must not: they hold sessions and logs.
+    Accounts that share a repository could not read one another's files there, and must not: they hold sessions and
+    logs.
     """
     try:
         owner = os.lstat(folder).st_uid
@@ -376,12 +377,12 @@ def own_folder(folder: Path) -> Path:
 
 
 def pointers(env: Mapping[str, str]) -> dict[str, str]:
-    """What points git at a repository, where hooks and `git --git-dir` set it."""
+    """Return the variables that point git at a repository, where hooks and `git --git-dir` set them."""
     return {name: env[name] for name in ("GIT_DIR", "GIT_WORK_TREE") if name in env}
 
 
 def git_at(start: Path, env: Mapping[str, str]) -> Git:
-    """Git in a place of which we do not know yet which repository it is in."""
+    """Return a git for a place of which we do not know yet which repository it is in."""
     git = Git(start, env)
     git.env.update(pointers(env))
     return git
@@ -406,7 +407,7 @@ def begin_config(git: Git) -> Started:
 
 
 def parse_config(said: bytes) -> dict[str, list[str]]:
-    """Git's settings as `git config -z` tells them; section and variable are in lower case, the middle as written."""
+    """Parse git's settings from `git config -z`; section and variable are in lower case, the middle as written."""
     found: dict[str, list[str]] = {}
     for entry in said.decode("utf-8", "surrogateescape").split("\0"):
         key, newline, value = entry.partition("\n")
@@ -416,12 +417,12 @@ def parse_config(said: bytes) -> dict[str, list[str]]:
 
 
 def discover(start: Path, env: Mapping[str, str]) -> Repository:
-    """The repository that `start` is in, honouring GIT_DIR as git itself would."""
+    """Find the repository that `start` is in, honouring GIT_DIR as git itself would."""
     return repository_told(begin_discovery(git_at(start, env)).result(), start, env)
 
 
 def repository_told(asked: GitResult, start: Path, env: Mapping[str, str]) -> Repository:
-    """The repository that git's answer to `begin_discovery` tells of."""
+    """Return the repository that git's answer to `begin_discovery` describes."""
     # At newlines alone: a folder's name may hold what else passes for the end of a line.
     said = asked.out.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     if len(said) < 4:
@@ -466,14 +467,14 @@ USUAL = ("main", "master", "trunk")
 
 @dataclass(frozen=True)
 class BranchChange:
-    """A commit of the branch, and when it came to it by its own word: who pushes there is trusted with both."""
+    """Commit of the branch, and when it came to it by its own word: who pushes there is trusted with both."""
 
     commit: str
     at: int
 
 
 def load_changes(repo: Repository, tip: str, paths: Sequence[str]) -> list[BranchChange]:
-    """The commits below `tip` that changed one of these files, oldest first; a merge counts as what it brought to the branch."""
+    """List the commits below `tip` that changed one of these files, oldest first; a merge counts as what it brought."""
     said = repo.git.text(
         "log", "--first-parent", "--no-show-signature", "--format=tformat:%H %ct", tip, "--", *paths
     )
@@ -482,13 +483,13 @@ def load_changes(repo: Repository, tip: str, paths: Sequence[str]) -> list[Branc
 
 
 def load_line(repo: Repository, tip: str) -> dict[str, int]:
-    """The place of each commit on the branch's first-parent line, counted from its beginning."""
+    """Return the place of each commit on the branch's first-parent line, counted from its beginning."""
     said = repo.git.text("rev-list", "--first-parent", tip).split("\n")
     return {commit: place for place, commit in enumerate(reversed(said))}
 
 
 def left_line(repo: Repository, tip: str, commit: str) -> str | None:
-    """Where a commit left the branch; None where it never was on it, or is not here."""
+    """Return the commit where another one left the branch; None where it never was on it, or is not here."""
     said = repo.git.run("merge-base", tip, commit, check=False)
     return said.out.decode().strip() or None
 
@@ -500,10 +501,10 @@ def left_line(repo: Repository, tip: str, commit: str) -> str | None:
 
 
 def machine_values(repo: Repository, pattern: str, *, nearest: bool = False) -> dict[str, list[str]]:
-    """All values of the keys that match, in their order, without those that a file of a working tree brought.
+    """Read all values of the keys that match, in their order, without those that a file of a working tree brought.
 
-    `nearest`: of each key those alone that stand together: the repository's own rather than the person's, and those before
-    the system's.
+    `nearest`: of each key those alone of the nearest scope: the repository's own rather than the person's, and those
+    before the system's.
     """
     how = ("--null", "--show-scope", "--show-origin")
     asked = repo.git.run("config", *how, "--get-regexp", pattern, check=False)
@@ -524,7 +525,7 @@ def machine_values(repo: Repository, pattern: str, *, nearest: bool = False) -> 
 
 
 def from_work(git: Git, origin: str, repo: Repository) -> bool:
-    """Whether a value's origin is a file that a branch carries: inside the working tree and outside git's own folder."""
+    """Return whether a value comes from a file that a branch carries: in a working tree, outside git's own folder."""
     if not origin.startswith("file:"):
         return origin.startswith("blob:")
     file = (git.directory / unquoted(origin.removeprefix("file:"))).resolve()
@@ -549,7 +550,7 @@ MOST_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class KeptFiles:
-    """What files held, None where there was none; and git's configuration as it came out of them."""
+    """Contents of configuration files, None where a file was missing, and the git configuration that they made."""
 
     files: Mapping[Path, bytes | None]
     settings: bytes
@@ -564,7 +565,7 @@ def keep_config(repo: Repository, besides: Iterable[Path] = ()) -> KeptFiles:
 
 
 def put_back(repo: Repository, kept: KeptFiles) -> list[Path]:
-    """Whatever was changed stands as it did; those files. Failure where git's configuration is another nevertheless."""
+    """Restore the files that were changed, and return them; Failure where git's configuration differs nevertheless."""
     changed = [place for place, before in kept.files.items() if content(place) != before]
     for place in changed:
         restore(place, kept.files[place])
@@ -581,7 +582,7 @@ def altered() -> Failure:
 
 
 def watch_config(repo: Repository, besides: Iterable[Path] = ()) -> None:
-    """From now on no conversation of this process begins with another configuration."""
+    """Make sure that no later conversation of this process begins with another configuration."""
     WATCHED[repo.common_dir] = keep_config(repo, besides)
 
 
@@ -595,7 +596,7 @@ def files_differ(kept: KeptFiles) -> bool:
 
 
 def sources(repo: Repository) -> set[Path]:
-    """The files that git takes its configuration from, and those that it would if they were there."""
+    """Return the files that git takes its configuration from, and those that it would if they were there."""
     env = repo.git.env
     home = Path(env.get("HOME") or "/")
     usual = {
@@ -614,7 +615,7 @@ def sources(repo: Repository) -> set[Path]:
 
 
 def link(repo: Repository) -> list[Path]:
-    """The file that says where the repository is, in a working tree that has one."""
+    """Return the file that says where the repository is, in a working tree that has one."""
     place = repo.top / ".git" if repo.top is not None else None
     return [place] if place is not None and place.is_file() else []
 
@@ -624,7 +625,7 @@ def whole_config(repo: Repository) -> bytes:
 
 
 def config_digest(repo: Repository) -> str:
-    """A word for all of git's configuration here."""
+    """Return a digest of all of git's configuration here."""
     from hashlib import sha256  # 2 ms to import, and only jobs ask for this
 
     return sha256(whole_config(repo)).hexdigest()

@@ -47,7 +47,7 @@ GIT_FOLDER = frozenset((b".git", b"git~1"))
 
 
 class NotCanonical(BrokenRecord):
-    """Not the one form of an object that is read; the words say what is wrong with it, and leave out which object it is."""
+    """Error of an object that is not in the one form that is read. Its words leave out which object it is."""
 
 
 class TreeEntry(NamedTuple):
@@ -57,7 +57,9 @@ class TreeEntry(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A commit: `extra` are the lines of its headers behind the committer, `rest` is what follows the headers, with the empty line."""
+    """Commit as read. `extra`: the header lines behind the committer; `rest`: what follows the headers, with the
+    empty line.
+    """
 
     tree: str
     parents: tuple[str, ...]
@@ -68,7 +70,7 @@ class Commit(NamedTuple):
 
     @property
     def body(self) -> bytes:
-        """The message as it is stored."""
+        """Message as it is stored."""
         return self.rest[1:]
 
     @property
@@ -81,17 +83,17 @@ class Commit(NamedTuple):
 
     @property
     def encoding(self) -> bytes:
-        """The encoding that git reads the message in; empty where none is named, which is UTF-8."""
+        """Encoding in which git reads the message; empty where none is named, which is UTF-8."""
         return next((line[9:] for line in self.extra if line.startswith(b"encoding ")), b"")
 
     @property
     def has_addresses(self) -> bool:
-        """Whether author and committer have one, as git wants it."""
+        """True where author and committer have an address, as git wants it."""
         return b" <" in self.author and b" <" in self.committer
 
     @property
     def committed_at(self) -> int:
-        """Seconds, by the committer's clock."""
+        """Time of the commit in seconds, by the committer's clock."""
         return int(self.committer.split(b" ")[-2])
 
     def dump(self) -> bytes:
@@ -190,19 +192,19 @@ def check_known(extra: Sequence[bytes]) -> None:
 
 
 def shown(data: bytes) -> str:
-    """Bytes as an error shows them."""
+    """Return bytes as an error shows them."""
     return repr(data[:60].decode("utf-8", "backslashreplace"))
 
 
 def as_person(who: str) -> str:
-    """`Name <address>` as git takes it. A waiter is an agent, and somebody at a team's pages may be a login: they have no address."""
+    """Return `Name <address>` as git takes it. Agents that wait, and logins at a team's pages, have no address."""
     name, _, address = who.partition(" <")
     name, address = (re.sub(r"[<>\n\0]", "", part) for part in (name, address))
     return f"{name} <{address or NO_ADDRESS}>"
 
 
 def dump_commit(tree: str, parents: Iterable[str], author: str, at: int, message: str) -> bytes:
-    """A raw commit by `author` (`Name <email>`), who is its committer too."""
+    """Return a raw commit by `author` (`Name <email>`), who is its committer too."""
     person = f"{as_person(author)} {max(at, 0)} +0000".encode("utf-8", "replace")
     body = message.encode("utf-8", "replace").replace(b"\0", b"?")
     return Commit(tree, tuple(parents), person, person, (), b"\n" + body).dump()
@@ -243,7 +245,7 @@ def parse_history_tree(payload: bytes, width: int = 20) -> list[TreeEntry]:
 
 
 def raw_entries(payload: bytes, width: int) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Mode, name and binary id of each entry, whatever they are."""
+    """Yield mode, name and binary id of each entry, whatever they are."""
     start = 0
     while start < len(payload):
         space = payload.find(b" ", start)
@@ -271,7 +273,7 @@ def refuse_name(name: bytes) -> None:
 
 
 def is_plain(name: bytes) -> bool:
-    """Whether nothing about a name takes a closer look."""
+    """Return whether a name needs no further checks."""
     first = name[:1]
     return (
         bool(first and name.isascii())
@@ -282,14 +284,14 @@ def is_plain(name: bytes) -> bool:
 
 
 def is_git_folder(name: bytes) -> bool:
-    """Whether macOS or Windows would take the name for `.git`, as git itself reckons that."""
+    """Return whether macOS or Windows would take the name for `.git`, by git's own rules."""
     text = re.split(MALFORMED, name.decode("utf-8", "surrogateescape"), maxsplit=1)[0]
     parts = (part.partition(b":")[0].rstrip(b" .") for part in name.lower().split(b"\\"))
     return re.sub(UNSEEN, "", text).lower() == ".git" or any(part in GIT_FOLDER for part in parts)
 
 
 def dump_tree(entries: Iterable[TreeEntry]) -> bytes:
-    """A raw tree, in git's own order: a folder sorts as if its name ended with a slash."""
+    """Return a raw tree, in git's own order: a folder sorts as if its name ended with a slash."""
     ordered = sorted(entries, key=lambda e: e.name + b"/" if e.mode == FOLDER else e.name)
     return b"".join(e.mode.encode() + b" " + e.name + b"\0" + bytes.fromhex(e.oid) for e in ordered)
 
@@ -299,10 +301,10 @@ def mode_kind(mode: str) -> str:
 
 
 def added_entry(old: bytes, new: bytes, names: Sequence[bytes], width: int = 20) -> TreeEntry | None:
-    """The regular file that the raw tree `new` has beyond `old`, at its place in git's order, where that is all; None where it takes
-    a closer look. `names` are those of `old`, which was read before and has regular files alone.
+    """Return the regular file that the raw tree `new` has beyond `old`, at its place in git's order.
 
-    Neither is taken apart, so that it costs little however many entries there are.
+    None where there are other differences, or a closer look is needed. `names` are those of `old`, which was read
+    before and has regular files alone. Neither tree is parsed, so that it costs little however many entries there are.
     """
     size = len(new) - len(old)
     least, most = 0, len(old)
@@ -327,7 +329,7 @@ def added_entry(old: bytes, new: bytes, names: Sequence[bytes], width: int = 20)
 
 
 def with_entry(payload: bytes, entry: TreeEntry, width: int = 20) -> bytes:
-    """A raw tree of files with one more, at its place in git's order."""
+    """Return a raw tree of files with one more, at its place in git's order."""
     later = (at for at, head in heads(payload, width) if head.partition(b" ")[2] > entry.name)
     start = next(later, len(payload))
     added = entry.mode.encode() + b" " + entry.name + b"\0" + bytes.fromhex(entry.oid)
@@ -335,14 +337,14 @@ def with_entry(payload: bytes, entry: TreeEntry, width: int = 20) -> bytes:
 
 
 def entry_named(payload: bytes, name: bytes, width: int = 20) -> TreeEntry | None:
-    """The regular file of this name in a raw tree."""
+    """Return the regular file of this name in a raw tree; None where there is none."""
     wanted = REGULAR.encode() + b" " + name
     start = next((at + len(head) + 1 for at, head in heads(payload, width) if head == wanted), 0)
     return TreeEntry(REGULAR, name, payload[start : start + width].hex()) if start else None
 
 
 def heads(payload: bytes, width: int) -> Iterator[tuple[int, bytes]]:
-    """The entries of a raw tree without their ids: where each begins, its mode and name."""
+    """Yield the entries of a raw tree without their ids: where each begins, its mode and name."""
     start = 0
     while start < len(payload):
         end = payload.find(b"\0", start)

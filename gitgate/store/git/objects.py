@@ -26,12 +26,12 @@ NUMBERS = {"commit": 1, "tree": 2, "blob": 3}
 
 
 def object_id(kind: str, payload: bytes, width: int) -> str:
-    """The object's id, as git will call it; `width` is the length of a binary one."""
+    """Return the object's id, as git will call it; `width` is the length of a binary one."""
     return digest_of(f"{kind} {len(payload)}\0".encode() + payload, width).hex()
 
 
 def digest_of(data: bytes, width: int) -> bytes:
-    """As git names things in this repository; where SHA-1 does, nothing is secured by it."""
+    """Return the digest that git uses for names in this repository. Where that is SHA-1, no security depends on it."""
     return raw_digest("sha1" if width == 20 else "sha256", data)
 
 
@@ -46,7 +46,7 @@ def pack_of(objects: Collection[tuple[str, bytes]], width: int) -> bytes:
 
 
 def head_of(number: int, size: int) -> bytes:
-    """Kind and size: four bits of the size in the first byte, seven in each further one, the lowest first."""
+    """Encode kind and size: four bits of the size in the first byte, seven in each further one, the lowest first."""
     head = [number << 4 | size & 15]
     size >>= 4
     while size:
@@ -61,11 +61,11 @@ MOST_HEAD = 32
 
 
 class Damaged(Exception):
-    """It is there, and is not what its name says."""
+    """Error of an object that is there and is not what its name says."""
 
 
 class TooLarge(Exception):
-    """It says that it has more bytes than were wanted."""
+    """Error of an object that says that it has more bytes than were wanted."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -73,7 +73,7 @@ class TooLarge(Exception):
 
 
 def object_folders(start: Path) -> list[str]:
-    """A repository's folder of objects, and those that it borrows from."""
+    """Return a repository's folder of objects, and those that it borrows from."""
     found = [start]
     for folder in found:
         if len(found) < MOST_FOLDERS:
@@ -92,7 +92,7 @@ def borrowed(folder: Path) -> Iterator[Path]:
 
 
 def read_loose(folders: list[str], oid: str, most: int) -> tuple[str, bytes] | None:
-    """Kind and contents; None where no file is there, and a pack may have it."""
+    """Read kind and contents of a loose object; None where no file is there, and a pack may have it."""
     for folder in folders:
         try:
             handle = os.open(f"{folder}/{oid[:2]}/{oid[2:]}", os.O_RDONLY)
@@ -104,7 +104,9 @@ def read_loose(folders: list[str], oid: str, most: int) -> tuple[str, bytes] | N
 
 
 def unpacked(raw: bytes, oid: str, most: int) -> tuple[str, bytes]:
-    """What such a file holds, as far as it holds what it says."""
+    """Return kind and contents of a loose object's file. Raise Damaged where they are not what the file or its
+    name says.
+    """
     import zlib
 
     stream = zlib.decompressobj()
@@ -145,10 +147,10 @@ class NamedObject(NamedTuple):
 
 
 class Objects(Protocol):
-    """What a store of objects does. `read` raises BrokenRecord for an object that is not there or is too large."""
+    """Store of objects. `read` raises BrokenRecord for an object that is not there or is too large."""
 
     def begin(self) -> None:
-        """Something is asked soon: what answers may start meanwhile."""
+        """Start the process that answers, if there is one: something is asked soon."""
 
     def read(self, oid: str) -> tuple[str, bytes]: ...
 
@@ -158,15 +160,17 @@ class Objects(Protocol):
         """
 
     def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
-        """What is asked for soon, read at once where that is cheaper; what is missing or unsound waits for `read`."""
+        """Read objects that are asked for soon, where that is cheaper at once. Missing and unsound ones are left
+        to `read`.
+        """
 
     def forget(self) -> None:
-        """What was read ahead, and is not needed any more."""
+        """Drop what was read ahead and is not needed any more."""
 
     def write(self, kind: str, payload: bytes) -> str: ...
 
     def together(self) -> AbstractContextManager[None]:
-        """What is written inside may reach the repository only at its end, or at `flush`."""
+        """Collect writes: they may reach the repository only at the end of the context, or at `flush`."""
 
     def flush(self) -> None: ...
 
@@ -174,10 +178,10 @@ class Objects(Protocol):
 
 
 class PlumbingObjects:
-    """Objects through `git cat-file --batch`, `git hash-object` and `git unpack-objects`: nothing to import.
+    """Store of objects through `git cat-file --batch`, `git hash-object` and `git unpack-objects`: nothing to import.
 
-    `reader` is a `cat-file` that was begun ahead; `width` is the length of a binary object id. Where much is read after
-    all, `library` is what reads the rest. What is written goes into `folder` file by file, where there is one.
+    `reader` is a `cat-file` that was begun ahead; `width` is the length of a binary object id. Where much is read
+    after all, `library` is what reads the rest. What is written goes into `folder` file by file, where there is one.
     """
 
     def __init__(
@@ -220,7 +224,9 @@ class PlumbingObjects:
         return found.kind, found.payload
 
     def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:
-        """One question after the other takes two processes in turns; here git answers many while nobody waits."""
+        """Read many objects at once: git answers while nobody waits. One question after the other takes two
+        processes in turns.
+        """
         if self.second is not None:
             return {}
         at_once = MOST_ASKED // (2 * self.width + 1)
@@ -234,7 +240,7 @@ class PlumbingObjects:
         return len(oid) == 2 * self.width and OID.fullmatch(oid) is not None
 
     def hold(self, oids: Sequence[str]) -> bool:
-        """Ask for these, and keep what is sound and small; False where git stopped in the middle."""
+        """Ask for these objects, and keep the small and sound ones; False where git stopped in the middle."""
         into, said = self.pipes()
         into.write("".join(f"{oid}\n" for oid in oids).encode())
         into.flush()
@@ -264,7 +270,7 @@ class PlumbingObjects:
         return found
 
     def find(self, names: Sequence[str]) -> list[NamedObject | None]:
-        """Of a few names all are asked before the first answer is read: git looks while we do."""
+        """Find objects. Of a few names all are asked before the first answer is read: git looks while we do."""
         require_ids(names, self.width)
         asked = [name for name in names if "\n" not in name]  # else it would be two questions
         words = "".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape")
@@ -306,7 +312,7 @@ class PlumbingObjects:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """By no process, or one, instead of one for each; within another such block, with all of that."""
+        """Collect writes for one process, or none, instead of one for each. A nested block belongs to the outer one."""
         if self.waiting is not None:
             yield
             return
@@ -325,7 +331,9 @@ class PlumbingObjects:
             self.waiting.clear()
 
     def written_here(self, objects: Mapping[str, tuple[str, bytes]]) -> bool:
-        """Whether all are there now. Where a file cannot be written git is to say why: it has the words for it."""
+        """Write objects as files and return whether all are there now. Where a file cannot be written, git is to
+        say why.
+        """
         if self.folder is None:
             return False
         try:
@@ -357,7 +365,7 @@ class PlumbingObjects:
 
 
 class LibraryObjects:
-    """Objects through pygit2, in this process."""
+    """Store of objects through pygit2, in this process."""
 
     def __init__(self, repo: Repository) -> None:
         import pygit2
@@ -413,8 +421,9 @@ class LibraryObjects:
         return self.names.get(int(kind), "tag"), payload
 
     def find(self, names: Sequence[str]) -> list[NamedObject | None]:
-        """By git: libgit2 fetches nothing that a partial clone lacks, and loads what it finds, however large that is.
-        One process answers for as long as this is open: starting it for each question took a fifth of opening a gate.
+        """Find objects by git: libgit2 fetches nothing that a partial clone lacks, and loads what it finds,
+        however large that is. One process answers for as long as this is open: starting it for each question
+        took a fifth of opening a gate.
         """
         return self.by_git.find(names)
 
@@ -451,7 +460,9 @@ class LibraryObjects:
 
 
 def open_objects(repo: Repository, *, bulk: bool, reader: Piped | None = None) -> Objects:
-    """The cheaper way for what is to come. A format that libgit2 cannot read falls back to git itself."""
+    """Open the store of objects that is cheaper for what is to come. Git itself reads a format that libgit2
+    cannot read.
+    """
     found = open_library(repo) if bulk else None
     if found is not None:
         return found
@@ -461,7 +472,7 @@ def open_objects(repo: Repository, *, bulk: bool, reader: Piped | None = None) -
 
 
 def open_library(repo: Repository) -> LibraryObjects | None:
-    """None where libgit2 cannot read this repository."""
+    """Open the repository with libgit2; None where libgit2 cannot read it."""
     if len(repo.zero) != 40:
         return None
     try:

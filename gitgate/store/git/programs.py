@@ -39,7 +39,7 @@ HINT = "git config --global core.editor 'vim'"
 
 
 def editor_of(repo: Repository, env: Mapping[str, str]) -> str:
-    """GIT_EDITOR, core.editor, VISUAL, EDITOR or vi: whichever git would open for a commit message."""
+    """Return the editor that git would open for a commit message: GIT_EDITOR, core.editor, VISUAL, EDITOR or vi."""
     chosen = {"GIT_EDITOR": env["GIT_EDITOR"]} if env.get("GIT_EDITOR") else {}
     try:
         return repo.git.run("var", "GIT_EDITOR", env=chosen).out.decode("utf-8", "surrogateescape").strip()
@@ -72,7 +72,9 @@ def editor_code(editor: subprocess.Popen[bytes]) -> int:
 
 
 def open_folder(command: str, folder: Path, env: Mapping[str, str]) -> str:
-    """Open the person's editor on a folder: a window of its own, or this terminal until it is closed. What went wrong."""
+    """Open the person's editor on a folder: a window of its own, or this terminal until it is closed. Return
+    what went wrong.
+    """
     try:
         editor = subprocess.Popen(
             ["sh", "-c", f'{command} "$@"', command, str(folder)], cwd=folder, env=dict(env)
@@ -84,7 +86,7 @@ def open_folder(command: str, folder: Path, env: Mapping[str, str]) -> str:
 
 
 def lend_terminal(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> int:
-    """Give this terminal to a program until it ends; its exit code, or 128 and the signal that ended it.
+    """Give this terminal to a program until it ends; return its exit code, or 128 and the signal that ended it.
 
     Ctrl-C is the program's meanwhile. However it ends, the terminal is as it was before.
     """
@@ -128,7 +130,7 @@ def run_beside(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Progra
 
 
 class ProgramEnd(NamedTuple):
-    """`late`: it did not end in time, and was killed. Of what it said the beginning is kept."""
+    """End of a program. `late`: it did not end in time, and was killed. Only the beginning of its output is kept."""
 
     code: int
     err: bytes = b""
@@ -176,8 +178,10 @@ def tell_program(
 
 
 def find_program(name: str, env: Mapping[str, str]) -> str:
-    """The path of a program; empty where there is none. A folder of PATH that is not named from the root is left out: it would
-    be another one wherever somebody stands, and an agent may have written what is in it.
+    """Return the path of a program; empty where there is none.
+
+    A folder of PATH that is not named from the root is left out: it would be another one in each directory, and an
+    agent may have written what is in it.
     """
     import shutil
 
@@ -186,13 +190,18 @@ def find_program(name: str, env: Mapping[str, str]) -> str:
 
 
 def our_command(*words: str, at: Path | None = None) -> list[str]:
-    """`git gate WORDS` by this very installation. -P: the directory that it works in never takes part in finding our own code."""
+    """Return the command `git gate WORDS` of this very installation.
+
+    -P: the directory that it works in never takes part in finding our own code.
+    """
     place = () if at is None else ("-C", str(at))
     return [sys.executable, "-P", "-m", "gitgate", *place, *words]
 
 
 def take_place(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
-    """Be another program from now on, at the same terminal and under the same number. Comes back only where that fails."""
+    """Replace this process by another program, at the same terminal and under the same number. Return only where
+    that fails.
+    """
     import os
 
     with suppress(OSError):
@@ -201,7 +210,7 @@ def take_place(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
 
 
 class ProgramSaid(NamedTuple):
-    """How a program ended, and what it said."""
+    """Exit code and output of a program."""
 
     code: int
     out: str
@@ -209,9 +218,10 @@ class ProgramSaid(NamedTuple):
 
 
 class ShownProgram:
-    """A program that shows something beside us: a dialog, or with `terminal` a prompt where we sit. It is looked at, or closed.
+    """Program that shows something next to us: a dialog, or with `terminal` a prompt in our terminal. It is polled, or
+    closed.
 
-    Words go to its standard input by a file, so that it is read at leisure. Where the system can, a dialog does not outlive us.
+    Its standard input is a file, so that it reads at leisure. Where the system can, a dialog does not outlive us.
     """
 
     GRACE = 3.0
@@ -241,7 +251,7 @@ class ShownProgram:
                 self.failed = wrong.strerror or "it cannot be started"
 
     def ended(self) -> ProgramSaid | None:
-        """What it said, once it has ended."""
+        """Return its exit code and output once it has ended; None while it runs."""
         if self.running is None:
             return ProgramSaid(127, "", self.failed)
         if self.running.poll() is None:
@@ -254,7 +264,7 @@ class ShownProgram:
         )
 
     def close(self) -> None:
-        """End it, if it has not ended, and let go of what it said."""
+        """End it, if it has not ended, and drop its output."""
         if self.running is not None and self.running.poll() is None:
             self.running.terminate()
             try:
@@ -270,7 +280,9 @@ MOST_SAID = 1 << 20
 
 
 def dies_with_us(env: Mapping[str, str]) -> list[str]:
-    """What starts a program so that it ends when we do, however we end; nothing where the system has none (util-linux has)."""
+    """Return the words before a command that end the program when we end, however we end; none without
+    util-linux's `setpriv`.
+    """
     import shutil
 
     found = shutil.which("setpriv", path=env.get("PATH"))
@@ -278,9 +290,10 @@ def dies_with_us(env: Mapping[str, str]) -> list[str]:
 
 
 def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> int:
-    """Start a program that may outlive us, in a session of its own; its talk goes to `log`. Its process id.
+    """Start a program that may outlive us, in a session of its own; its output goes to `log`. Return its process id.
 
-    Where it is we who live on, as a library in somebody's process does, its end is taken note of: no zombie stays.
+    Where our process lives on, as a library in somebody's process does, it waits for the program's end: no zombie
+    stays.
     """
     import os
     from threading import Thread
@@ -301,8 +314,10 @@ def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) ->
 
 
 def begin_beside(work: Callable[[], bytes]) -> Callable[[], bytes] | None:
-    """Have `work` done by a process made from this one, which goes on meanwhile; what it gave, to be waited for: nothing where it
-    failed or was killed. None where there may be no more processes or files.
+    """Have `work` done by a process forked from this one, which goes on meanwhile. Return a function that waits for
+    its result.
+
+    The result is empty where the work failed or was killed. None where there may be no more processes or files.
     """
     ends: tuple[int, ...] = ()
     try:

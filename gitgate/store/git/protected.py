@@ -16,7 +16,7 @@ MOST_FILE = 1 << 20
 
 @dataclass(frozen=True)
 class Protected:
-    """The file, and where it was read: the branch and the path, and the branch's commit."""
+    """File as the protected branch has it, with the branch and path it was read from, and the branch's commit."""
 
     data: bytes
     source: str

@@ -69,7 +69,7 @@ _GONE = r"Unable to create '[^\n]*\.lock': No such file or directory"
 
 @dataclass(frozen=True)
 class CutOff:
-    """A lock that git left when it was killed: of which ref, and the value that it was about to have, if any was written."""
+    """Lock that a killed git left: of which ref, and the value that the ref was about to get, if any was written."""
 
     ref: str
     new: str | None
@@ -192,7 +192,10 @@ class Refs:
         return found if found[-1:] in (b"", b"\n") else None
 
     def are_elsewhere(self) -> bool:
-        """Whether refs are not in files of the common folder, or may not be: git has another store there, or another place for it."""
+        """Return whether refs may be elsewhere than in files of the common folder.
+
+        Git has another store there, or another place for them.
+        """
         if (self.common_dir / "reftable").exists():
             return True
         with suppress(FileNotFoundError):
@@ -200,7 +203,7 @@ class Refs:
         return False
 
     def under(self, *prefixes: str) -> dict[str, str]:
-        """Every ref below the prefixes, or matching them, with what it points at."""
+        """List every ref below the prefixes, or matching them, with the object that it points at."""
         if prefixes and all(self.is_empty(prefix) for prefix in prefixes):
             return {}
         listed = self.git.text("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
@@ -208,7 +211,7 @@ class Refs:
         return dict(line.rsplit(" ", 1) for line in listed.split("\n") if line)
 
     def is_empty(self, prefix: str) -> bool:
-        """Whether it is sure, and soon found out, that no ref is below a folder."""
+        """Return whether it is sure, and cheap to find out, that no ref is below a folder."""
         with suppress(OSError):
             if (
                 prefix.endswith("/")
@@ -220,7 +223,9 @@ class Refs:
         return False
 
     def beginning(self, start: str) -> list[str]:
-        """Names that begin so and may be refs, in one folder. Git itself would read every loose ref that is there."""
+        """List the names that begin so and may be refs, in one folder. Git itself would read every loose ref
+        that is there.
+        """
         if self.are_elsewhere():
             return list(self.under(f"{start}*"))
         folder, _, beginning = start.rpartition("/")
@@ -234,7 +239,9 @@ class Refs:
         return sorted(loose | packed_names(self.common_dir / "packed-refs", start))
 
     def may_have(self, folder: str) -> bool:
-        """Whether any ref may be below a folder, however deep. False is sure, and no process is started for it."""
+        """Return whether any ref may be below a folder, however deep. False is sure. Git is asked only where it
+        has to read its refs.
+        """
         if self.are_elsewhere():
             return bool(self.under(folder))
         # A ref may be called as the folder is.
@@ -246,7 +253,7 @@ class Refs:
         return False
 
     def update(self, moves: Sequence[RefMove]) -> None:
-        """All of them or none; LostRace when one is not where it was expected."""
+        """Move all refs or none; LostRace when one is not where it was expected."""
         if not moves or (len(moves) >= MANY_NEW and self.create_packed(moves)):
             return
         said = b"".join(self.command(move) for move in moves)
@@ -313,7 +320,7 @@ class Refs:
         return True
 
     def outside_of_push(self) -> Refs:
-        """The same refs, to move one while a push is judged: only to what was here before it."""
+        """Return refs that can be moved while a push is judged, only to objects that were here before the push."""
         from copy import copy  # hardly ever needed
 
         outside = copy(self)
@@ -326,7 +333,7 @@ class Refs:
         return os.fsencode(f"update {move.ref}\0{move.new}\0{move.old or self.zero}\0")
 
     def cut_off(self, before: float) -> list[CutOff]:
-        """The locks that have stood since before then. Git holds one for as long as a few files take to rename."""
+        """List the locks that are older than `before`. Git has one for as long as a few files take to rename."""
         found = [self.common_dir / f"{name}.lock" for name in BESIDE]
         for folder, _, names in os.walk(self.common_dir / "refs"):
             found += [Path(folder, name) for name in names if name.endswith(".lock")]
@@ -347,7 +354,9 @@ class Refs:
         return CutOff(place.relative_to(self.common_dir).as_posix().removesuffix(".lock"), new, place, since)
 
     def finish(self, lock: CutOff) -> None:
-        """Do what git was about to do: for as long as its lock was there, nobody else moved the ref."""
+        """Move the ref to the value in its lock, as git was about to: while its lock was there, nobody else
+        moved it.
+        """
         lock.place.replace(lock.place.with_suffix(""))
 
     def give_up(self, lock: CutOff) -> None:
@@ -355,12 +364,12 @@ class Refs:
             lock.place.unlink()
 
     def tips(self) -> Tips:
-        """The tips of all open gates."""
+        """Return the tips of all open gates."""
         return Tips(self.git, OPEN)
 
 
 def packed_names(file: Path, start: str) -> set[str]:
-    """The names in git's file of packed refs that begin so: a line for each, its id and its name."""
+    """Return the names in git's file of packed refs that begin so: it has a line for each, with its id and its name."""
     try:
         packed = file.read_bytes()
     except FileNotFoundError:
@@ -392,7 +401,7 @@ def with_refs(packed: bytes, new: Mapping[str, str]) -> bytes | None:
 
 
 def above(names: Iterable[bytes]) -> set[bytes]:
-    """The folders that refs of these names are in: no ref has such a name."""
+    """Return the folders that refs of these names are in: no ref has such a name."""
     found: set[bytes] = set()
     folders = {name.rpartition(b"/")[0] for name in names}
     while folders:
@@ -402,7 +411,7 @@ def above(names: Iterable[bytes]) -> set[bytes]:
 
 
 def any_loose(common_dir: Path, refs: Iterable[str]) -> bool:
-    """Whether one of these refs has a file of its own, or somebody is about to write one."""
+    """Return whether one of these refs has a file of its own, or somebody is about to write one."""
     there: dict[str, set[str]] = {}
     for ref in refs:
         folder, _, name = ref.rpartition("/")
@@ -416,7 +425,7 @@ def any_loose(common_dir: Path, refs: Iterable[str]) -> bool:
 
 
 class Update(NamedTuple):
-    """One ref of a push: from what, to what. None: it is not there."""
+    """One ref of a push: its old and its new value. None: the ref is not there."""
 
     old: str | None
     new: str | None
@@ -432,7 +441,7 @@ KEPT = 1 << 12
 
 
 class Tips:
-    """Begun when made, and read once."""
+    """Reader of tips. Git begins when it is made, and it is read once."""
 
     def __init__(self, git: Git, folder: str) -> None:
         self.mark = os.urandom(12).hex().encode()
@@ -444,7 +453,7 @@ class Tips:
         widen(self.objects.stdout)
 
     def runs(self) -> Iterator[bytes]:
-        """Whole tips, many at a time; each begins with a line that begins with the mark."""
+        """Yield whole tips, many at a time; each begins with a line that begins with the mark."""
         rest, out = b"", self.objects.stdout
         try:
             while chunk := out.read(CHUNK) if out else b"":
@@ -466,7 +475,7 @@ class Tips:
             raise GitFailed(f"git failed to list the gates: exit {code}", status=code)
 
     def close(self) -> None:
-        """Also before all was read: nobody waits for the rest."""
+        """End git, also before all was read: nobody waits for the rest."""
         for running in (self.refs, self.objects):
             if running.poll() is None:
                 running.kill()
@@ -476,12 +485,14 @@ class Tips:
 
 
 def batch_form(mark: bytes) -> str:
-    """How `cat-file` is to print tips: before each a line that begins with the mark. Asked with `COMMIT REF`."""
+    """Return the format in which `cat-file` prints tips: before each a line that begins with the mark. Asked
+    with `COMMIT REF`.
+    """
     return f"--batch={mark.decode()} %(rest) %(objecttype) %(objectsize) %(objectname)"
 
 
 def checked_run(run: bytes, mark: bytes) -> bytes:
-    """What it printed, where its first tip was there."""
+    """Return tips that git printed, after a check that the first of them was there."""
     if not run.startswith(mark):
         raise absent(run)
     return run

@@ -32,7 +32,7 @@ _LINE = rb"(?m)^([0-9]{1,12}) ([0-9a-f]{40}|[0-9a-f]{64}) (refs/(?:gitgate|hitl)
 
 
 class SeenTip(NamedTuple):
-    """A tip that a ref had, and when."""
+    """Tip that a ref had, and when."""
 
     tip: str
     at: int
@@ -43,7 +43,7 @@ def seen_place(repo: Repository) -> Path:
 
 
 def has_lines(repo: Repository, count: int) -> bool:
-    """Whether what is noted is long enough for so many lines; it is not read for that."""
+    """Return whether the file of noted tips is long enough for so many lines; it is not read for that."""
     try:
         return seen_place(repo).stat().st_size >= LEAST * count
     except OSError:
@@ -89,7 +89,7 @@ def read_seen_tips(repo: Repository) -> dict[str, list[SeenTip]]:
 
 
 def commits_below(repo: Repository, tips: Iterable[str]) -> frozenset[str]:
-    """Every commit that these go on from, along first parents."""
+    """Return every commit that these tips go on from, along first parents."""
     asked = "".join(f"{tip}\n" for tip in dict.fromkeys(tips))
     if not asked:
         return frozenset()
@@ -98,7 +98,7 @@ def commits_below(repo: Repository, tips: Iterable[str]) -> frozenset[str]:
 
 
 def shortened(repo: Repository, found: Mapping[str, list[SeenTip]]) -> bytes:
-    """The lines that are still needed; of too many, the newer half."""
+    """Return the lines that are still needed; of too many, the newer half."""
     from ..records.archive import contents, shelves
 
     over = contents(repo, shelves(repo))
@@ -120,6 +120,6 @@ def shortened(repo: Repository, found: Mapping[str, list[SeenTip]]) -> bytes:
 
 
 def is_shelved(over: Mapping[str, ArchivedGate], ref: str, seen: Sequence[SeenTip]) -> bool:
-    """Whether the archive has the record as it was last seen."""
+    """Return whether the archive has the record as it was last seen."""
     one = over.get(ref.rpartition("/")[2])
     return one is not None and seen[-1].tip in one.tips

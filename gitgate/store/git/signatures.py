@@ -23,7 +23,9 @@ LISTED = r"(?m)^# key ([0-9A-F]{40,64}) (\S+)$"
 
 
 class Verdict(NamedTuple):
-    """What a signature is worth, whose it is in the words of whoever vouches for the key, and the key's fingerprint."""
+    """Verdict on a signature: its worth, its owner in the words of whoever vouches for the key, and the key's
+    fingerprint.
+    """
 
     word: str
     signer: str = ""
@@ -31,7 +33,7 @@ class Verdict(NamedTuple):
 
 
 def verify(git: Git, commits: Sequence[str], signers: bytes | None = None) -> dict[str, Verdict]:
-    """By commit; each of these carries a signature. An unknown key never reads as good.
+    """Return a verdict for each of these commits, all of which carry a signature. An unknown key never reads as good.
 
     `signers`: an allowed-signers file, instead of the one that git is configured with.
     """
@@ -60,10 +62,11 @@ def verify(git: Git, commits: Sequence[str], signers: bytes | None = None) -> di
 
 
 def judged(letter: str, signer: str, key: str, listed: Mapping[str, str] | None = None) -> Verdict:
-    """What git's letter means. Good by nobody is not good: some ways of asking say so of a key that nobody knows.
+    """Return the verdict that git's letter means. A signature that is good by nobody is not good.
 
-    `listed`: whose OpenPGP and X.509 keys count, where that is said; else the machine's keyring decides. A key's own
-    name for its owner is anybody's to choose, so that the list's counts.
+    Some ways of asking call a signature good by a key that nobody knows. `listed`: whose OpenPGP and X.509 keys count,
+    where that is said; else the machine's keyring decides. A key's own name for its owner is anybody's to choose, so
+    that the list's counts.
     """
     word = _LETTERS.get(letter, UNKNOWN)
     if listed is not None and key and not key.startswith(SSH_KEY) and letter in "GU":
@@ -75,7 +78,7 @@ def judged(letter: str, signer: str, key: str, listed: Mapping[str, str] | None 
 
 @contextlib.contextmanager
 def signers_file(signers: bytes | None) -> Iterator[Path | None]:
-    """The allowed signers as a file of ours: one that others could write to would vouch for anybody."""
+    """Write the allowed signers to a file of ours: a file that others could write to would vouch for anybody."""
     if signers is None:
         yield None
         return
@@ -95,7 +98,7 @@ def signers_flags(place: Path | None) -> tuple[str, ...]:
 
 
 def load_verdicts(repo: Repository, commits: Sequence[str], signers: bytes | None) -> dict[str, Verdict]:
-    """The same for what is only shown: verdicts on ssh signatures are kept, by commit and by allowed signers.
+    """Return verdicts that are only shown. Those on ssh signatures are kept, by commit and by allowed signers.
 
     No decision is taken by them: whoever can write to this folder could have put any verdict there.
     """

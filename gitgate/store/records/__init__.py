@@ -36,7 +36,7 @@ Tree = Mapping[bytes, TreeEntry]
 
 
 class Chains:
-    """Reads records from a store of objects; `width` is the length of a binary object id."""
+    """Reader of records from a store of objects; `width` is the length of a binary object id."""
 
     def __init__(self, objects: Objects, width: int) -> None:
         self.objects = objects
@@ -48,11 +48,13 @@ class Chains:
         """The objects that were read here, each as git gate writes it now."""
 
     def load(self, gate: str, tip: str) -> Gate:
-        """The gate whose record ends at `tip`."""
+        """Load the gate whose record ends at `tip`."""
         return fold(gate, self.entries(gate, tip))
 
     def entries(self, gate: str, tip: str) -> list[Entry]:
-        """The record's events along first parents, oldest first, each checked to add one file and change nothing."""
+        """Read the record's events along first parents, oldest first, each checked to add one file and change
+        nothing.
+        """
         found: list[Entry] = []
         beside = Beside(self, gate)
         said: dict[tuple[str, str], str] = {}
@@ -69,7 +71,8 @@ class Chains:
         return found
 
     def read_ahead(self, tips: Iterable[str], steps: int = MOST_STEPS) -> None:
-        """Have at hand what the records that end there are made of: all commits, then all that these name, and so on.
+        """Read in advance what the records that end there are made of: all commits, then all that these name, and so
+        on.
 
         It is a hint, and nothing is judged by it: what it leaves out, or finds unsound, is read when its turn comes.
         """
@@ -84,7 +87,7 @@ class Chains:
                 break
 
     def chain(self, gate: str, tip: str) -> list[tuple[str, raw.Commit]]:
-        """The commits along first parents, oldest first."""
+        """Return the commits along first parents, oldest first."""
         chain: list[tuple[str, raw.Commit]] = []
         oid: str | None = tip
         while oid is not None:
@@ -122,7 +125,10 @@ class Chains:
         beside: Beside,
         said: dict[tuple[str, str], str],
     ) -> Entry:
-        """`said`: which commit recorded each file first. The same bytes again are a copy or a replay, whoever adds them."""
+        """Read the event of a commit. `said`: which commit recorded each file first.
+
+        A file with the same bytes later is a copy or a replay, whoever adds it.
+        """
         folder, name, blob = self.addition(gate, oid, before, after)
         path = f"{folder}/{name}"
         saw: Collection[str] = ()
@@ -135,7 +141,7 @@ class Chains:
         return Entry(oid, events.BY_FOLDER[folder].name, event, commit.parents, path, saw, fork, repeats)
 
     def addition(self, gate: str, oid: str, before: Tree, after: Tree) -> tuple[str, str, str]:
-        """The one file that this commit adds: its folder, its name, its blob."""
+        """Return the one file that this commit adds: its folder, its name, its blob."""
         at = f"gate {gate}: commit {oid[:12]}"
         changed = difference(at, "the record", before, after)
         folder = changed.decode("utf-8", "replace")
@@ -155,7 +161,9 @@ class Chains:
         return folder, entry.name.decode(), entry.oid
 
     def added_file(self, at: str, folder: str, old: str, new: str) -> TreeEntry:
-        """The one entry that a folder of events has beyond what it had; most of a record's bytes are such folders."""
+        """Return the one entry that a folder of events has beyond what it had; most of a record's bytes are such
+        folders.
+        """
         names = self.names.get(old)
         before, after = self.raw_tree(old) if old else b"", self.raw_tree(new)
         entry = raw.added_entry(before, after, names, self.width) if names is not None else None
@@ -174,7 +182,9 @@ class Chains:
     def slowly_added(
         self, at: str, folder: str, old: bytes, new: bytes
     ) -> tuple[TreeEntry, list[bytes] | None]:
-        """The one entry that `new` has and `old` has not, or in words what else is changed; and all names, where all are files."""
+        """Return the one entry that `new` has and `old` has not, or raise with what else changed; and all names,
+        if all are files.
+        """
         before, after = self.entries_of(old, at), self.entries_of(new, at)
         added = difference(at, f"{folder}/", before, after)
         if added in before:
@@ -191,7 +201,9 @@ class Chains:
         return found
 
     def raw_tree(self, oid: str) -> bytes:
-        """A tree as it is stored. The last few are kept: what one commit made of a folder is what the next begins with."""
+        """Read a tree as it is stored. The last few are kept: what one commit made of a folder is what the next
+        begins with.
+        """
         if oid in self.recent:
             return self.recent[oid]
         kind, payload = self.objects.read(oid)
@@ -217,14 +229,14 @@ class Chains:
         return payload
 
     def commit(self, oid: str) -> raw.Commit:
-        """A commit that git gate wrote."""
+        """Read a commit that git gate wrote."""
         found = self.parsed(oid, raw.parse_commit)
         if found.has_addresses:
             self.sound.add(oid)
         return found
 
     def history(self, oid: str) -> raw.Commit:
-        """A commit of people's history, beneath the work, or one that an agent made."""
+        """Read a commit of people's history, beneath the work, or one that an agent made."""
         return self.parsed(oid, raw.parse_history)
 
     def parsed(self, oid: str, parse: Callable[[bytes, int], raw.Commit]) -> raw.Commit:
@@ -237,7 +249,7 @@ class Chains:
             raise BrokenRecord(f"commit {oid[:12]} {wrong.message}") from wrong
 
     def attachment(self, gate: Gate, name: str) -> bytes:
-        """An attachment's bytes. It is a regular file in folders; a link, or nothing, is an error."""
+        """Read an attachment. It is a regular file in folders; a link, or nothing, is an error."""
         absent = BrokenRecord(f"its record holds no file {ATTACHMENTS}/{name}", about=f"gate {gate.id}")
         tree = self.tree(self.commit(gate.history[0].commit).tree)
         *folders, last = [ATTACHMENTS, *name.split("/")]
@@ -254,7 +266,9 @@ class Chains:
 
 @dataclass(frozen=True)
 class SideLine:
-    """Commits beside a record, each the first parent of the next, with their places; it begins on another line or at `fork`."""
+    """Commits off a record, each the first parent of the next, with their places; it begins on another line or
+    at `fork`.
+    """
 
     fork: str
     places: dict[str, int]
@@ -262,7 +276,7 @@ class SideLine:
 
 
 class LineBefore:
-    """The commits of a line up to one of them, and of the lines that it began on: what the next one had before it."""
+    """Commits of a line up to one of them, and of the lines that it began on: those that came before the next one."""
 
     def __init__(self, line: SideLine, last: int) -> None:
         self.line = line
@@ -291,8 +305,10 @@ class LineBefore:
 
 
 class Beside:
-    """What lies beside one record: the commits from which events were recorded again. Each is read once, however many
-    events stand on it: else reading a record would take the product of its two sides.
+    """Commits off one record from which events were recorded again there.
+
+    Each is read once, however many events are based on it: else reading a record would take the product of its two
+    sides.
     """
 
     def __init__(self, chains: Chains, gate: str, entries: Iterable[Entry] = ()) -> None:
@@ -302,13 +318,15 @@ class Beside:
         self.lines: dict[str, LineBefore] = {}
 
     def take(self, entry: Entry) -> None:
-        """One more event of the record."""
+        """Add one more event of the record."""
         self.places.add(entry.commit)
 
     def saw(self, oid: str, parents: Sequence[str], said: tuple[str, str]) -> tuple[Collection[str], str]:
-        """What the author of an event recorded again had before them: what this record has not, and where that begins.
+        """Return the commits before an event that was recorded again, as its author had them, and where they leave the
+        record.
 
-        The original must say exactly the same: its author's signature stands on it, and would otherwise vouch for anything.
+        Only commits that this record does not have are returned. The original must say exactly what the event says:
+        its author's signature is on the original, and would otherwise vouch for anything.
         """
         at = f"gate {self.gate}: commit {oid[:12]}"
         if len(parents) > 2:
@@ -324,7 +342,7 @@ class Beside:
         return self.way_back(at, original.parents[0])
 
     def way_back(self, at: str, start: str) -> tuple[Collection[str], str]:
-        """The commits from there back to the record, and the one of the record that they lead to."""
+        """Return the commits from there back to the record, and the commit of the record that they lead to."""
         new: list[str] = []
         here: str | None = start
         while here not in self.places and here not in self.lines:
@@ -345,7 +363,7 @@ class Beside:
 
 
 def named_in(kind: str, payload: bytes, width: int) -> list[str]:
-    """What a record's object names that is needed to read the record: of a commit its tree and first parent."""
+    """Return the ids in a record's object that reading the record needs: of a commit its tree and first parent."""
     if kind == COMMIT:
         lines = payload[: 4 * width + 16].split(b"\n", 2)[:2]
         heads = (line.partition(b" ") for line in lines)
@@ -360,7 +378,7 @@ def named_in(kind: str, payload: bytes, width: int) -> list[str]:
 
 
 def difference(at: str, what: str, before: Tree, after: Tree) -> bytes:
-    """The one name that was added or changed from `before` to `after`."""
+    """Return the one name that was added or changed from `before` to `after`."""
     gone = [name for name in before if name not in after]
     if gone:
         raise BrokenRecord(f"{at} removes {gone[0].decode('utf-8', 'replace')!r} from {what}")
@@ -384,7 +402,7 @@ SPARE = 200
 
 @dataclass(frozen=True)
 class Signature:
-    """Whose name stands on a commit, and when."""
+    """Name and time on a commit."""
 
     who: str
     at: int
@@ -392,7 +410,7 @@ class Signature:
 
     @property
     def author(self) -> str:
-        """The name with its address, which is empty for a login that a proxy vouches for."""
+        """Name with its address, which is empty for a login that a proxy vouches for."""
         return self.who if "<" in self.who or not self.who.strip() else f"{self.who} <>"
 
 
@@ -415,7 +433,9 @@ class Records(Chains):
         return begin(gate, Entry(oid, "opened", opened, (), QUESTION_FILE), opened)
 
     def write_event(self, gate: Gate, name: str, event: Event, by: Signature) -> Gate:
-        """The gate with one more event. The table decides first: an event that does not fit writes nothing."""
+        """Write one more event and return the gate with it. The table decides first: an event that does not fit
+        writes nothing.
+        """
         check_room(gate, name)
         folder = events.FOLDER_OF[name]
         tree = self.commit(gate.tip).tree
@@ -432,7 +452,7 @@ class Records(Chains):
     def repeat(
         self, gate: Gate, entry: Entry, by: Signature, original: str, beside: Beside | None = None
     ) -> Gate:
-        """Record again, on top of a gate that moved, what somebody said: the same file, the original as second parent.
+        """Record somebody's event again, on top of a gate that moved: the same file, the original as second parent.
 
         `beside` is what is known of the gate's record, where several events follow one another.
         """
@@ -461,7 +481,7 @@ class Records(Chains):
         return self.blob(self.blob_of(self.commit(entry.commit).tree, entry.path))
 
     def blob_of(self, tree: str, path: str) -> str:
-        """The object that an event's file is, in the tree of a record that has it."""
+        """Return the object that an event's file is, in the tree of a record that has it."""
         folder, _, name = path.partition("/")
         files = self.raw_tree(self.tree(tree)[folder.encode()].oid)
         found = raw.entry_named(files, name.encode(), self.width)
@@ -470,16 +490,18 @@ class Records(Chains):
         return found.oid
 
     def files_in(self, tree: str, folder: str) -> bytes:
-        """What a record has in one folder of events."""
+        """Return the raw tree of one folder of events in a record; empty where the record has no such folder."""
         there = self.tree(tree).get(folder.encode())
         return self.raw_tree(there.oid) if there else b""
 
     def has(self, there: bytes, data: bytes) -> bool:
-        """Whether one of these files has these bytes: they would be the same event once more."""
+        """Return whether a file in the folder has these bytes: the event would be there twice."""
         return bytes.fromhex(object_id(BLOB, data, self.width)) in there
 
     def unsaid(self, there: bytes, event: Event) -> bytes:
-        """An event's file, unlike any that is there. The same words in the same second are dated a second later."""
+        """Return an event's file, unlike any that is there. The same words in the same second are dated a second
+        later.
+        """
         data = events.dump_event(event)
         while not isinstance(event, Opened) and self.has(there, data):
             event = replace(event, at=text.format_time(text.parse_time(event.at) + 1))
@@ -487,7 +509,9 @@ class Records(Chains):
         return data
 
     def free_name(self, there: bytes, data: bytes) -> str:
-        """What an event's file is called: the beginning of its SHA-256, and a number where another has that name."""
+        """Return a name for an event's file: the beginning of its SHA-256, and a number where another file has
+        that name.
+        """
         stem, number = file_name(data), 1
         name = f"{stem}.yaml"
         while raw.entry_named(there, name.encode(), self.width):
@@ -496,7 +520,7 @@ class Records(Chains):
         return name
 
     def with_file(self, tree: str, path: str, data: bytes) -> str:
-        """The tree with one more file in one folder."""
+        """Write the tree with one more file in one folder."""
         folder, _, name = path.partition("/")
         top = self.tree(tree)
         inner = self.raw_tree(top[folder.encode()].oid) if folder.encode() in top else b""
@@ -506,7 +530,7 @@ class Records(Chains):
         return self.write_tree(top.values())
 
     def write_files(self, files: Mapping[str, bytes]) -> str:
-        """A tree of files given by path."""
+        """Write a tree of files given by path."""
         folders: dict[str, dict[str, bytes]] = {}
         entries: list[TreeEntry] = []
         for path, data in files.items():
@@ -530,7 +554,7 @@ class Records(Chains):
         return self.objects.write(COMMIT, raw.dump_commit(tree, parents, by.author, by.at, message))
 
     def sign_commit(self, tree: str, parents: Sequence[str], by: Signature, message: str) -> str:
-        """Through git itself, which knows the person's key and how to ask for it."""
+        """Write a signed commit through git itself, which knows the person's key and how to ask for it."""
         name, _, email = by.who.rpartition(" <")
         email = email.removesuffix(">")
         person = {"NAME": name, "EMAIL": email, "DATE": f"{by.at} +0000"}

@@ -33,7 +33,7 @@ _LINE = r"(?m)^([2-9a-km-np-z]{10}) (late |run )?([0-9a-f]{40,64})$"
 
 @dataclass(frozen=True)
 class ArchivedGate:
-    """A closed gate in the archive of `month`, or an ended run; `late` are tips that came after, kept beside it."""
+    """Closed gate in the archive of `month`, or an ended run; `late` are tips that came after, kept with it."""
 
     id: str
     month: str
@@ -68,7 +68,7 @@ def run_folder(run: str) -> str:
 
 
 def shelves(repo: Repository, *prefixes: str) -> list[Shelf]:
-    """The months below these prefixes, newest first; by default ours, then what each remote had."""
+    """List the months below these prefixes, newest first; by default ours, then what each remote had."""
     given = prefixes or (ARCHIVE, f"{TRACKING}*/archive/*")
     found = [
         Shelf(ref.rpartition("/")[2], ref, fold) for ref, fold in Refs(repo).under(*given).items() if ref
@@ -81,13 +81,15 @@ def shelves(repo: Repository, *prefixes: str) -> list[Shelf]:
 
 
 def archived(repo: Repository, gate: str) -> str | None:
-    """The record's tip of an archived gate, or None; all months are asked, newest first."""
+    """Return the tip of an archived gate's record; None where it is not archived. All months are asked, newest
+    first.
+    """
     found = find_archived(repo, shelves(repo), [gate]).get(gate)
     return found.tip if found else None
 
 
 def archived_ids(repo: Repository, prefix: str, *, runs: bool = False) -> list[str]:
-    """The ids of archived gates, or of runs, that begin with `prefix` (two characters or more)."""
+    """List the ids of archived gates, or of runs, that begin with `prefix` (two characters or more)."""
     found: set[str] = set()
     start = f"{RUN_FOLDER}/" if runs else ""
     for shelf in shelves(repo):
@@ -99,7 +101,9 @@ def archived_ids(repo: Repository, prefix: str, *, runs: bool = False) -> list[s
 
 
 class Fold(NamedTuple):
-    """What one fold takes in: gates with the tips they end at, tips that came late, in its order, and runs with theirs."""
+    """Content of one fold: gates with the tips they end at, tips that came late, in its order, and runs with
+    their tips.
+    """
 
     gates: Mapping[str, str]
     late: Sequence[tuple[str, str]]
@@ -107,11 +111,11 @@ class Fold(NamedTuple):
 
 
 def load_fold(chains: Records, oid: str) -> Fold:
-    """What a fold takes in. BrokenRecord where it takes anything away, or is not what it says.
+    """Load the content of a fold. BrokenRecord where it takes anything away, or is not what it says.
 
-    It has all that the fold before it has, as that has it; besides a folder for each gate that its message names, which is
-    the tree of that gate's record, a folder for each run, with the files of its journal, and answers below the `late/` of
-    gates that were there.
+    It has all that the fold before it has, unchanged. Besides, it has a folder for each gate that its message names,
+    which is the tree of that gate's record; a folder for each run, with the files of its journal; and answers below
+    the `late/` of gates that were there.
     """
     commit = chains.commit(oid)
     at = f"fold {oid[:12]}"
@@ -140,7 +144,7 @@ def load_fold(chains: Records, oid: str) -> Fold:
 
 
 def named_by(at: str, commit: Commit) -> Fold:
-    """What a fold's message names: gates with their tips, tips that came late, and runs."""
+    """Return the content that a fold's message names: gates with their tips, tips that came late, and runs."""
     gates: dict[str, str] = {}
     late: list[tuple[str, str]] = []
     runs: dict[str, str] = {}
@@ -165,7 +169,9 @@ def compare_runs(
     sides: tuple[TreeEntry | None, TreeEntry | None],
     runs: Mapping[str, str],
 ) -> None:
-    """The runs before and after: each that is new is named, and its folder has the files of its journal, and nothing else."""
+    """Check the runs before and after: each new one is named, and its folder has the files of its journal, and
+    nothing else.
+    """
     old, new = sides
     if old is not None and new is None:
         raise BrokenRecord(f"{at} takes '{RUN_FOLDER}' out of the archive")
@@ -190,7 +196,7 @@ def compare_runs(
 
 
 def assembled(chains: Records, run: str, tip: str) -> tuple[str, bytes]:
-    """The files of all events of a journal as one tree: its id, and the tree."""
+    """Return the files of all events of a journal as one tree: its id, and the tree."""
     from .journal import read_chain
 
     files = (TreeEntry(REGULAR, name.encode(), blob) for _, blob, name in read_chain(chains, run, tip))
@@ -234,7 +240,7 @@ def compare_drawers(
 def changed_entries(
     at: str, before: Mapping[bytes, TreeEntry], after: Mapping[bytes, TreeEntry]
 ) -> Iterator[TreeEntry]:
-    """What `after` has that is new or changed; nothing may be gone."""
+    """Yield the entries of `after` that are new or changed. BrokenRecord where an entry is gone."""
     for name in before:
         if name not in after:
             raise BrokenRecord(f"{at} takes {name.decode('utf-8', 'replace')!r} out of the archive")
@@ -244,7 +250,7 @@ def changed_entries(
 def check_late(
     chains: Records, at: str, gate: str, before: TreeEntry, after: TreeEntry, tips: Sequence[str]
 ) -> None:
-    """A gate that is in the archive changes by answers alone, which the tips that came late have."""
+    """Refuse changes to an archived gate, other than answers that the late tips have."""
     said: set[str] = set()
     for tip in tips:
         answers = chains.tree(chains.commit(tip).tree).get(b"answers")
@@ -265,7 +271,9 @@ PLACES = (gate_folder, run_folder)
 
 
 def find_archived(repo: Repository, months: Sequence[Shelf], gates: Iterable[str]) -> dict[str, ArchivedGate]:
-    """Which of these gates and runs are on these shelves. A tree path each: the size of the archive does not matter."""
+    """Find these gates and runs on these shelves. Each takes one path in a tree, so that the archive's size does
+    not matter.
+    """
     ids = [gate for gate in dict.fromkeys(gates) if is_id(gate)]  # a ref may be called anything
     wanted = [(shelf, gate) for shelf in months for gate in ids]
     if not wanted:
@@ -287,20 +295,20 @@ def find_archived(repo: Repository, months: Sequence[Shelf], gates: Iterable[str
 
 
 def together(one: ArchivedGate | None, other: ArchivedGate) -> ArchivedGate:
-    """The same gate as two repositories have it in their archives."""
+    """Join the entries of one gate in the archives of two repositories."""
     if one is None:
         return other
     return replace(one, late=tuple(dict.fromkeys(tip for tip in (*one.late, *other.tips) if tip != one.tip)))
 
 
 def listing(repo: Repository, months: Sequence[Shelf] | None = None) -> list[ArchivedGate]:
-    """Every archived gate with its tip, newest month first."""
+    """List every archived gate with its tip, newest month first."""
     found = contents(repo, shelves(repo) if months is None else months)
     return [one for one in found.values() if not one.run]
 
 
 def listing_of_runs(repo: Repository) -> list[ArchivedGate]:
-    """Every archived run with its tip, newest month first."""
+    """List every archived run with its tip, newest month first."""
     return [one for one in contents(repo, shelves(repo)).values() if one.run]
 
 
@@ -353,7 +361,9 @@ class Late:
 
 
 def late_words(repo: Repository, gate: str, tip: str, known: Iterable[str]) -> Late:
-    """What `tip` says beyond the `known` tips of the same gate; only answers become files, all commits stay."""
+    """Return the late words of `tip`, beyond the `known` tips of its gate. Only answers become files; all
+    commits stay.
+    """
     said = repo.git.out(
         *(
             "log",
@@ -377,7 +387,7 @@ def late_words(repo: Repository, gate: str, tip: str, known: Iterable[str]) -> L
 
 
 class Binder:
-    """Builds folds. The same gates on the same base give the same tree, whoever builds it."""
+    """Builder of folds. The same gates on the same base give the same tree, whoever builds it."""
 
     def __init__(self, repo: Repository, objects: Objects, by: Signature) -> None:
         self.objects = objects
@@ -392,7 +402,9 @@ class Binder:
         late: Sequence[Late] = (),
         runs: Sequence[tuple[str, str]] = (),
     ) -> str:
-        """A commit on `base` (none: on an empty root) that takes these gates and runs, each with the commit it ends at."""
+        """Write a fold on `base` (none: on an empty root) with these gates and runs, each with the commit it
+        ends at.
+        """
         base = base or self.root(what)
         tree = self.tree(self.chains.commit(base).tree, gates, late)
         tree = self.with_runs(tree, runs) if runs else tree
@@ -408,7 +420,9 @@ class Binder:
         )
 
     def root(self, what: str) -> str:
-        """The same for everybody: two who begin a month at once begin the same one."""
+        """Write the first commit of a month. Its id is always the same, so that two who begin a month at once
+        begin the same one.
+        """
         empty = self.objects.write(TREE, b"")
         return self.objects.write(COMMIT, dump_commit(empty, (), ROOT_AUTHOR, 0, f"begin {what}\n"))
 
@@ -427,7 +441,9 @@ class Binder:
         return self.write(top.values())
 
     def with_runs(self, base: str, runs: Sequence[tuple[str, str]]) -> str:
-        """The tree with each of these runs below `runs/`: the files of its events, which its commits hold one by one."""
+        """Write the tree with each of these runs below `runs/`: the files of its events, which its commits hold
+        one by one.
+        """
         top = self.chains.tree(base)
         inside = self.chains.tree(top[RUNS_ENTRY].oid) if RUNS_ENTRY in top else {}
         touched: dict[bytes, dict[bytes, TreeEntry]] = {}

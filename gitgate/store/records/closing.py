@@ -27,16 +27,16 @@ from .archive import ArchivedGate, Binder, Late, Shelf, contents, find_archived,
 
 
 class FoldRefused(PushRefused):
-    """The server's hook does not take a fold: something speaks against a gate of it."""
+    """Error of a fold that the server's hook refuses, because of a gate in it."""
 
 
 class Shelves(Protocol):
-    """Where an archive grows. Whoever builds on a tip that is no longer the newest gets LostRace, and builds again."""
+    """Archive that grows. Whoever builds on a tip that is no longer the newest gets LostRace, and builds again."""
 
     def refresh(self) -> None: ...
 
     def refresh_beside(self, refs: Iterable[str]) -> None:
-        """The same of refs that are not brought by that, where any of them was seen before."""
+        """Fetch those of these refs that were seen before; `refresh` does not bring them."""
 
     def months(self) -> list[Shelf]: ...
 
@@ -55,10 +55,10 @@ class LocalShelves:
         self.refs = Refs(repo)
 
     def refresh(self) -> None:
-        """What is here is always the newest."""
+        """Do nothing: what is here is always the newest."""
 
     def refresh_beside(self, refs: Iterable[str]) -> None:
-        """So it is of these."""
+        """Do nothing: what is here is always the newest."""
 
     def months(self) -> list[Shelf]:
         return shelves(self.repo, ARCHIVE)
@@ -68,7 +68,7 @@ class LocalShelves:
         return self.refs.under(*wanted) if wanted else {}
 
     def has_work(self, works: Sequence[tuple[str, str]], months: Iterable[str]) -> frozenset[str]:
-        """Which of these (gate, work) can be kept as evidence: what is here whole."""
+        """Return the gates whose work can be kept as evidence: this repository has its commit."""
         del months
         return here(self.repo, works)
 
@@ -76,7 +76,7 @@ class LocalShelves:
         self.refs.update(moves)
 
     def take_away(self, moves: Sequence[RefMove]) -> dict[str, str]:
-        """Delete refs, and answer which would not go and why. One that moved does not keep the others."""
+        """Delete refs, and return which would not go and why. One that moved does not keep the others."""
         try:
             self.refs.update(moves)
         except (LostRace, GitFailed):
@@ -104,17 +104,20 @@ class RemoteShelves:
         self.local = LocalShelves(repo)
 
     def refresh(self) -> None:
-        """What the remote has now. Its archive is asked last: a gate that left the open ones is in it by then."""
+        """Fetch what the remote has now. Its archive comes last: a gate that left the open ones is in it by then."""
         fetch(self.repo, self.remote, timeout=self.timeout, prompts=self.prompts)
         self.refresh_archive()
 
     def refresh_beside(self, refs: Iterable[str]) -> None:
-        """A lease that was looked at once has gone since, or is another one: to delete it as it was would be refused for ever."""
+        """Fetch those of these refs that were seen before.
+
+        A lease may have gone since, or be another one: to delete it as it was would be refused for ever.
+        """
         if seen := self.tips(refs):
             fetch_refs(self.repo, self.remote, [*seen], timeout=self.timeout, prompts=self.prompts)
 
     def refresh_archive(self) -> bool:
-        """Whether the remote has any."""
+        """Fetch the remote's archive, and return whether the remote has one."""
         there = fetch_folder(self.repo, self.remote, "archive", timeout=self.timeout, prompts=self.prompts)
         if there:
             self.adopt()
@@ -128,7 +131,7 @@ class RemoteShelves:
         return {names[ref]: oid for ref, oid in self.local.tips(names).items() if ref in names}
 
     def has_work(self, works: Sequence[tuple[str, str]], months: Iterable[str]) -> frozenset[str]:
-        """Which works the remote has: keeping one there that it does not have would publish it."""
+        """Return the gates whose work the remote has: to keep there a work that it does not have would publish it."""
         wanted = [f"{WORK}{gate}" for gate, _ in works] + [f"{EVIDENCE}{month}" for month in months]
         there = fetch_refs(self.repo, self.remote, wanted, timeout=self.timeout, prompts=self.prompts)
         return here(self.repo, [(gate, work) for gate, work in works if there.get(WORK + gate) == work])
@@ -153,7 +156,7 @@ class RemoteShelves:
         self.adopt()
 
     def adopt(self) -> None:
-        """Our archive becomes theirs, except where ours has what theirs lacks: the next fold takes that along."""
+        """Move our archive to theirs, except where ours has what theirs lacks: the next fold takes that along."""
         names = {tracking(self.remote, prefix): prefix for prefix in (ARCHIVE, EVIDENCE)}
         known = self.local.refs.under(*names, *names.values())
         for base, prefix in names.items():
@@ -191,7 +194,7 @@ def covers(repo: Repository, new: str, old: str) -> bool:
 
 
 def here(repo: Repository, works: Sequence[tuple[str, str]]) -> frozenset[str]:
-    """The gates whose work is a commit that this repository has."""
+    """Return the gates whose work is a commit that this repository has."""
     if not works:
         return frozenset()
     asked = "".join(f"{work}\n" for _, work in works).encode()
@@ -200,7 +203,9 @@ def here(repo: Repository, works: Sequence[tuple[str, str]]) -> frozenset[str]:
 
 
 def kept_with(gate: str) -> tuple[str, ...]:
-    """The refs beside a record that have no purpose once it is archived; work goes when evidence keeps it."""
+    """Return the refs that go with a record, and have no purpose once it is archived; work goes when evidence
+    keeps it.
+    """
     return (SESSIONS + gate, LEASES + gate)
 
 
@@ -211,7 +216,7 @@ TRIES = 60
 
 @dataclass(frozen=True)
 class Closed:
-    """A gate or a run to fold: its record's tip, the month it closed in, and its work where that is to be kept."""
+    """Gate or run to fold: its record's tip, the month it closed in, and its work where that is to be kept."""
 
     id: str
     tip: str
@@ -226,8 +231,9 @@ class Closed:
 
 @dataclass(frozen=True)
 class Folded:
-    """`gates`, runs among them, are archived and gone from the open ones; `late` are those of them whose words came after they were
-    archived; `kept` says why one stays.
+    """Result of folding. `gates`, runs among them, are archived and gone from the open ones.
+
+    `late` are those of them whose words came after they were archived; `kept` says why one stays.
     """
 
     gates: tuple[str, ...] = ()
@@ -237,7 +243,7 @@ class Folded:
 
 @dataclass(frozen=True)
 class FoldPlan:
-    """What the archive lacks of a batch, by month."""
+    """Gates of a batch, and late words, that the archive lacks, by month."""
 
     fresh: Mapping[str, list[Closed]]
     late: Mapping[str, list[Late]]
@@ -281,10 +287,10 @@ def settle(
     timeout: float = 60,
     prompts: bool | None = None,
 ) -> Folded:
-    """Gates open here that `remote` does not have open: those that its archive has are closed here, too.
+    """Close the gates open here that `remote` has in its archive.
 
-    Asked before anything is pushed, so that a stale clone never brings a closed gate back. Words that it did not
-    have go to the archive beside the record. A gate in neither is new, and not among the result.
+    This is asked before anything is pushed, so that a stale clone never brings a closed gate back. Words that the
+    remote did not have go to the archive with the record. A gate in neither is new, and not among the result.
     """
     place = RemoteShelves(repo, remote, timeout=timeout, prompts=prompts)
     if not place.refresh_archive() or not find_archived(repo, place.months(), absent):
@@ -302,7 +308,7 @@ def settle(
 
 
 def in_batches(closed: Iterable[Closed], most: int = MOST_GATES) -> list[list[Closed]]:
-    """Batches of one month each."""
+    """Return batches of one month each."""
     months: dict[str, list[Closed]] = {}
     for gate in closed:
         months.setdefault(gate.month, []).append(gate)
@@ -310,7 +316,7 @@ def in_batches(closed: Iterable[Closed], most: int = MOST_GATES) -> list[list[Cl
 
 
 class Closing:
-    """One run of folding: what it did so far."""
+    """One run of folding, with what it did so far."""
 
     def __init__(self, repo: Repository, place: Shelves, by: Signature) -> None:
         self.repo = repo
@@ -333,8 +339,9 @@ class Closing:
         )
 
     def close(self, batch: Sequence[Closed]) -> None:
-        """Shelve, then delete what is shelved. Where the server's hook does not take all, each half goes by itself, so
-        that one gate holds up no other.
+        """Shelve the batch, then delete what is shelved.
+
+        Where the server's hook does not take all, each half goes by itself, so that one gate holds up no other.
         """
         try:
             self.close_together(batch)
@@ -363,7 +370,9 @@ class Closing:
         self.take_away(batch, evidence)
 
     def unmoved(self, batch: Sequence[Closed]) -> list[Closed]:
-        """Without gates that are open over there with another tip: something was said that we have not seen."""
+        """Return the batch without gates that are open there with another tip: this clone has not seen what was
+        said.
+        """
         there = self.place.tips(gate.ref for gate in batch)
         moved = [gate for gate in batch if there.get(gate.ref, gate.tip) != gate.tip]
         self.kept |= {gate.id: "it has changed since: sync first" for gate in moved}
@@ -372,7 +381,7 @@ class Closing:
     # first the archive
 
     def shelve(self, batch: Sequence[Closed]) -> frozenset[str]:
-        """The archive has every gate of the batch after this; the ones whose work is evidence are the answer."""
+        """Put every gate of the batch into the archive; return those whose work is kept as evidence."""
         plan = self.plan(batch)
         moves = [self.archive_move(plan, month) for month in plan.months]
         work_moves, evidence = self.evidence(batch)
@@ -413,13 +422,13 @@ class Closing:
         return RefMove(ref, self.binder.fold(month, base, gates, plan.late.get(month, ()), runs), base)
 
     def holds(self, known: ArchivedGate, tip: str) -> bool:
-        """Whether the archive keeps all that `tip` says."""
+        """Return whether the archive keeps all that `tip` says."""
         return tip in known.tips or any(
             self.repo.git.ok("merge-base", "--is-ancestor", tip, shelved) for shelved in known.tips
         )
 
     def evidence(self, batch: Sequence[Closed]) -> tuple[list[RefMove], frozenset[str]]:
-        """The moves that keep the batch's work, and the gates whose work is kept after them."""
+        """Return the moves that keep the batch's work, and the gates whose work is kept after them."""
         works = [(gate.id, gate.work) for gate in batch if gate.work]
         months = {gate.month for gate in batch if gate.work}
         there = self.place.has_work(works, months) if works else frozenset()
@@ -454,7 +463,9 @@ class Closing:
         self.gone += [gate.id for gate in safe if gate.id not in self.kept]
 
     def deletions(self, place: Shelves, safe: Sequence[Closed], evidence: frozenset[str]) -> list[RefMove]:
-        """Refs of these gates that `place` has; the record only at the exact tip that is shelved."""
+        """Return the deletions of these gates' refs that `place` has; the record goes only at the exact tip that
+        is shelved.
+        """
         beside = [ref for gate in safe for ref in (WORK + gate.id, *kept_with(gate.id))]
         place.refresh_beside(beside)
         there = place.tips([*(gate.ref for gate in safe), *beside])
@@ -470,7 +481,9 @@ class Closing:
         return moves
 
     def unshared(self) -> list[list[Closed]]:
-        """What our own archive has and the remote's has not: folded here while there was no remote."""
+        """Return, in batches, what our own archive has and the remote's has not: it was folded here while there
+        was no remote.
+        """
         theirs = {shelf.fold for shelf in self.place.months()}
         mine = contents(self.repo, [one for one in shelves(self.repo, ARCHIVE) if one.fold not in theirs])
         held = find_archived(self.repo, self.place.months(), mine) if mine else {}
@@ -487,8 +500,9 @@ class Closing:
 
 
 def prune(repo: Repository, spare: Callable[[str, str], bool] = lambda _gate, _tip: False) -> list[str]:
-    """Delete the work, sessions and leases here of gates that are archived; work only where evidence keeps it, or where
-    `spare` says of a gate and its tip that there is nothing to keep.
+    """Delete the work, sessions and leases here of gates that are archived.
+
+    Work goes only where evidence keeps it, or where `spare` says of a gate and its tip that there is nothing to keep.
     """
     refs = Refs(repo)
     open_here = {ref.removeprefix(OPEN) for ref in refs.under(OPEN)}

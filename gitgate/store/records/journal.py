@@ -39,7 +39,7 @@ FILE_NAME = re.compile(rb"[a-z]+-[0-9a-f]{16}\.json")
 
 
 class Journals:
-    """Reads and writes the journals of one repository."""
+    """Reader and writer of one repository's journals."""
 
     def __init__(self, repo: Repository, records: Records) -> None:
         self.repo = repo
@@ -54,7 +54,10 @@ class Journals:
         return self.write(Run(run_id(data), "", "", event), event, by)
 
     def write_event(self, run: Run, name: str, at: str, said: Mapping[str, Any], by: Signature) -> RunEntry:
-        """The next event as a commit, once the table has decided; `run` has it afterwards. Words that are no text are spelt out."""
+        """Write a run's next event as a commit, once the table has decided; `run` has it afterwards. Return it.
+
+        Words that are no text are spelt out.
+        """
         said = {key: spelled(value) if isinstance(value, str) else value for key, value in said.items()}
         self.write(run, RunEvent(name, len(run.events), at, dict(said)), by)
         return run.events[-1]
@@ -89,11 +92,11 @@ class Journals:
     # reading
 
     def load(self, run: str, tip: str) -> Run:
-        """The run whose journal ends at `tip`."""
+        """Load the run whose journal ends at `tip`."""
         return fold_run(run, list(self.entries(run, tip)))
 
     def entries(self, run: str, tip: str) -> Iterator[RunEntry]:
-        """Its events, oldest first, each checked to be a commit of one file."""
+        """Yield the run's events, oldest first, each checked to be a commit of one file."""
         chain = read_chain(self.records, run, tip)
         for n, (commit, blob, name, data) in enumerate(zip_files(self.repo.git, run, chain)):
             try:
@@ -108,7 +111,10 @@ class Journals:
 
 
 def read_chain(records: Records, run: str, tip: str) -> list[tuple[str, str, str]]:
-    """Commit, blob and file name of each event, oldest first. Git lists the commits; what they are is read from their bytes."""
+    """Return commit, blob and file name of each event, oldest first.
+
+    Git lists the commits; what they are is read from their bytes.
+    """
     how = ("rev-list", "--first-parent", f"--max-count={MOST_EVENTS + 1}", tip, "--")
     commits = records.repo.git.text(*how).split("\n")
     if len(commits) > MOST_EVENTS:
@@ -132,7 +138,7 @@ def read_chain(records: Records, run: str, tip: str) -> list[tuple[str, str, str
 
 
 def only_file(run: str, commit: str, entries: Collection[TreeEntry]) -> tuple[str, str]:
-    """Blob and name of the one file that the tree of an event has."""
+    """Return blob and name of the one file that the tree of an event has."""
     if len(entries) != 1:
         raise BrokenRecord(
             f"run {run}: commit {commit[:12]} holds other files than its event's; each holds its own alone"
@@ -146,7 +152,10 @@ def only_file(run: str, commit: str, entries: Collection[TreeEntry]) -> tuple[st
 def zip_files(
     git: Git, run: str, chain: Sequence[tuple[str, str, str]]
 ) -> Iterator[tuple[str, str, str, bytes]]:
-    """The same with what each file holds. Their sizes are asked first: whoever plants a large one must not fill our memory."""
+    """Yield commit, blob, name and content of each event's file.
+
+    The sizes are asked first: whoever plants a large file must not fill our memory.
+    """
     wanted = "".join(f"{blob}\n" for _, blob, _ in chain).encode()
     sizes = [line.split() for line in git.text("cat-file", "--batch-check", input=wanted).split("\n")]
     total = 0

@@ -30,7 +30,7 @@ _OID = r"[0-9a-f]{40}|[0-9a-f]{64}"
 
 @dataclass(frozen=True)
 class RefMove:
-    """One ref on its way, here or there: to `new` (None: it goes away) from `old` (None: it must not be there)."""
+    """Move of one ref, here or on a remote: to `new` (None: it is deleted) from `old` (None: it must not exist)."""
 
     ref: str
     new: str | None
@@ -38,7 +38,7 @@ class RefMove:
 
 
 class FateKind(StrEnum):
-    """What became of one move, as far as whoever pushed may go by it."""
+    """Kind of result of one move, as far as whoever pushed may rely on it."""
 
     OK = "ok"
     STALE = "stale"  # somebody was first
@@ -48,7 +48,7 @@ class FateKind(StrEnum):
 
 
 class Refusal(StrEnum):
-    """Who refused a move, or for what, where git's report has a word for it."""
+    """Reason why a move was refused, where git's report has a word for it."""
 
     OTHER = ""
     WHOLE_PUSH = "pre-receive hook declined"
@@ -57,8 +57,8 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True)
 class HookNote:
-    """What our hook said of one ref. `commit`: the beginning of the event's commit that it is about; `final`: as that commit is,
-    it is never taken.
+    """Line of our hook about one ref. `commit`: the beginning of the id of the event's commit; `final`: as it
+    is, it is never taken.
     """
 
     ref: str
@@ -69,12 +69,12 @@ class HookNote:
 
 @dataclass(frozen=True)
 class RefFate:
-    """What became of one move. `kind` and `refusal` decide; `why` is what the server said of a refusal, for people.
+    """Result of one move. `kind` and `refusal` decide; `why` is the server's text about a refusal, for people.
 
     `missing_at` names further addresses of the remote that did not take it; the first address alone decides `ok`.
-    `heard`: the lines that the server said besides; `notes`: those of them that our hook said of refs. `unable`: why it could not
-    do it for the moment, whatever it thinks of it, in its own words. `blocked`: refs there that git takes it for, so that no push
-    reaches it.
+    `heard`: the other lines of the server; `notes`: those of them that our hook wrote about refs. `unable`: why the
+    server could not do it for the moment, in its own words, whether or not it would accept it. `blocked`: refs there
+    that git takes it for, so that no push reaches it.
     """
 
     ref: str
@@ -101,13 +101,13 @@ class RefFate:
 
     @property
     def reason(self) -> str:
-        """What became of it, for people."""
+        """Result of the move, for people."""
         return f"refused: {self.why}" if self.refused else self.kind.value
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a fetch changed, by gate or run."""
+    """Result of a fetch, by gate or run."""
 
     updated: frozenset[str] = frozenset()
     vanished: frozenset[str] = frozenset()
@@ -121,7 +121,7 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Remote:
-    """A remote as this repository's configuration has it, or an address that was given in its place."""
+    """Remote as this repository's configuration has it, or an address that was given in its place."""
 
     name: str
     urls: tuple[str, ...]
@@ -133,12 +133,14 @@ class Remote:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Whom to push to, one push each; by name when there is one address, for git's per-remote settings."""
+        """Addresses to push to, one push each; the name where there is one address, for git's per-remote settings."""
         return self.push_urls if len(self.push_urls) > 1 else (self.name,)
 
 
 def validate_remote(name_or_url: str) -> str:
-    """The same text, or Usage: it could be taken for an option, or run a program (`ext::`), or fool a terminal."""
+    """Return the text, or raise Usage: it could be taken for an option, or run a program (`ext::`), or fool a
+    terminal.
+    """
     text = name_or_url
     if not text or text != text.strip() or not text.isprintable():
         raise Usage(f"not a remote: {text!r}", hint="git remote -v")
@@ -178,22 +180,23 @@ def look_alikes(ref: str) -> tuple[str, ...]:
 
 
 def gate_of(ref: str) -> str:
-    """What belongs together: the refs of one gate; any other ref stands for itself."""
+    """Return the gate that a ref belongs to, so that a gate's refs go together; any other ref stands for itself."""
     parts = ref.split("/")
     return parts[3] if ref.startswith(HITL) and len(parts) == 4 else ref
 
 
 def tracking(remote: str, ref: str) -> str:
-    """Where we keep what `remote` had at `ref` (one of refs/hitl/…)."""
+    """Return the ref where we keep what `remote` had at `ref` (one of refs/hitl/…)."""
     return f"{tracking_base(remote)}{ref.removeprefix(HITL)}"
 
 
 @cache
 def tracking_base(remote: str) -> str:
-    """`refs/gitgate/<remote>/`: outside refs/hitl and refs/remotes, so that no fetch or prune touches a local gate.
+    """Return `refs/gitgate/<remote>/`: outside refs/hitl and refs/remotes, so that no fetch or prune touches a local
+    gate.
 
-    A name is one path component: were `a/open` two, pruning what `a` no longer has would prune it as well. An
-    address may hold a password, so its digest stands for it.
+    A name is one path component: were `a/open` two, pruning what `a` no longer has would prune it as well. An address
+    may hold a password, so its digest stands for it.
     """
     if re.fullmatch(_PLAIN_NAME, remote) and not remote.endswith(".lock"):
         return f"{TRACKING}{remote}/"
@@ -209,14 +212,14 @@ def tracking_base(remote: str) -> str:
 
 
 def read_config(repo: Repository, pattern: str) -> dict[str, list[str]]:
-    """Git configuration whose key matches, with all its values, as it is now."""
+    """Read git configuration whose key matches, with all its values, as it is now."""
     return parse_config(repo.git.run("config", "-z", "--get-regexp", pattern, check=False).out)
 
 
 def choose_remote(
     settings_remote: str | None, repo: Repository, config: Mapping[str, str] | None = None
 ) -> str | None:
-    """`gitgate.remote`, else the branch's push remote, else `origin`, else none.
+    """Return `gitgate.remote`, else the branch's push remote, else `origin`, else none.
 
     `config` is git's configuration where the caller has read it already (last value of each key).
     """
@@ -233,7 +236,10 @@ def choose_remote(
 
 
 def push_remotes(repo: Repository, config: Mapping[str, str]) -> list[str]:
-    """Where the current branch goes, first choice first; git is not asked for the branch when all go to one place."""
+    """Return the remotes where the current branch goes, first choice first.
+
+    Git is not asked for the branch when all branches go to one place.
+    """
     named = {value for key, value in config.items() if key.startswith("branch.") and key.endswith("remote")}
     default = config.get("remote.pushdefault", "")
     if not default and named <= {"origin"}:
@@ -244,7 +250,7 @@ def push_remotes(repo: Repository, config: Mapping[str, str]) -> list[str]:
 
 
 def read_remote(repo: Repository, name: str) -> Remote:
-    """What is configured for this remote; one that would overwrite or delete local gates is refused."""
+    """Read the configuration of a remote. Refuse one that would overwrite or delete local gates."""
     validate_remote(name)
     known = f"remote.{name}.url" in repo.configured or f"remote.{name}.pushurl" in repo.configured
     # Who made the remote a moment ago finds it as well.
@@ -291,7 +297,7 @@ def refuse_unsafe(remote: Remote) -> None:
 
 
 def overwrites_gates(spec: str) -> bool:
-    """Whether this fetch refspec writes into refs/hitl, where gates that were not pushed yet live."""
+    """Return whether this fetch refspec writes into refs/hitl, where gates that were not pushed yet live."""
     if spec.startswith("^"):
         return False
     target = spec.removeprefix("+").rpartition(":")[2]

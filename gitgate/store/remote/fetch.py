@@ -73,9 +73,10 @@ def begin_fetch(
     progress: Progress | None = None,
     prompts: bool | None = None,
 ) -> Polling:
-    """The same, begun: git talks to the server while the caller reads what is here, then asks what changed.
+    """Begin a fetch of refs/hitl/open/* and the journals of runs: git talks to the server while the caller reads what
+    is here.
 
-    `timeout` is how long silence is borne, `longest` how long it may take in all.
+    The caller then waits for what changed. `timeout` limits silence, and `longest` the whole fetch, both in seconds.
     """
     listening = Listening(repo, read_remote(repo, remote), timeout, progress, prompts, longest)
     base = tracking_base(remote)
@@ -91,7 +92,7 @@ def fetch_refs(
     progress: Progress | None = None,
     prompts: bool | None = None,
 ) -> dict[str, str]:
-    """Bring single refs (`work/<id>`, `archive/<month>`, …) and answer which of them the remote has, and where.
+    """Bring single refs (`work/<id>`, `archive/<month>`, …) and return which of them the remote has, and where.
 
     One that the remote does not have is no error, and is forgotten here as well.
     """
@@ -109,12 +110,12 @@ def fetch_refs(
 
 
 def ask_refs(repo: Repository, remote: str, refs: Sequence[str], *, timeout: float = 60) -> frozenset[str]:
-    """Which of these refs `remote` has now."""
+    """Return those of these refs that `remote` has now."""
     return frozenset(ask_tips(repo, remote, refs, timeout=timeout))
 
 
 def ask_tips(repo: Repository, remote: str, refs: Sequence[str], *, timeout: float = 60) -> dict[str, str]:
-    """Where these refs are on `remote` now. Nothing is brought, and what we remember of it stays."""
+    """Return the tips of these refs on `remote` now. Nothing is brought, and what we remember of it stays."""
     if not refs:
         return {}
     place = read_remote(repo, remote)
@@ -126,18 +127,20 @@ def ask_tips(repo: Repository, remote: str, refs: Sequence[str], *, timeout: flo
 
 
 def parse_ls_remote(said: GitSpoken) -> dict[str, str]:
-    """What `ls-remote` shows, by name. A ref that went while the server listed it is null, and is not there."""
+    """Parse the output of `ls-remote`, by name. A ref that went while the server listed it is null, and is left out."""
     rows = (line.partition("\t") for line in said.out)
     return {name: oid for oid, _, name in rows if oid.strip("0")}
 
 
 def names_below(repo: Repository, remote: str, *prefixes: str, timeout: float = 60) -> list[str]:
-    """The refs that `remote` has under these prefixes now. It lists all that it has for this: not for what is asked often."""
+    """List the refs that `remote` has under these prefixes now. It lists all its refs for this: not for what is
+    asked often.
+    """
     return sorted(tips_below(repo, remote, *prefixes, timeout=timeout))
 
 
 def tips_below(repo: Repository, remote: str, *prefixes: str, timeout: float = 60) -> dict[str, str]:
-    """Where the refs under these prefixes are on `remote` now."""
+    """Return the tips of the refs under these prefixes on `remote` now."""
     place = read_remote(repo, remote)
     patterns = (f"{prefix}*" for prefix in prefixes)
     said = converse(repo, place, (), ("ls-remote", "--", place.name, *patterns), timeout=timeout)
@@ -153,7 +156,7 @@ class Ask(NamedTuple):
 
 
 def asks(repo: Repository, remote: str, refs: Iterable[str]) -> list[Ask]:
-    """The fewest conversations in which each kind of ref is asked for in its own way."""
+    """Return the fewest conversations in which each kind of ref is asked for in its own way."""
     kinds: dict[str, list[str]] = {"alone": [], "folded": [], "history": []}
     for ref in refs:
         kind = ref.split("/")[2]
@@ -181,7 +184,7 @@ def fetch_folder(
     progress: Progress | None = None,
     prompts: bool | None = None,
 ) -> dict[str, str]:
-    """Bring every ref of one kind (`archive`): what the remote has of it, by ref."""
+    """Bring every ref of one kind (`archive`), and return what the remote has of it, by ref."""
     listening = Listening(repo, read_remote(repo, remote), timeout, progress, prompts)
     base = f"{tracking_base(remote)}{folder}/"
     tips = tuple(f"--negotiation-tip={tip}" for tip in Refs(repo).under(base).values())
@@ -196,14 +199,14 @@ def fetch_all(repo: Repository, remote: str, into: str, *, timeout: float = 60) 
 
 
 def have(repo: Repository, remote: str, refs: Iterable[str]) -> dict[str, str]:
-    """What of these refs `remote` had when it was last asked."""
+    """Return the tips that `remote` had at these refs when it was last asked."""
     names = {tracking(remote, ref): ref for ref in refs}
     found = Refs(repo).under(*names) if names else {}
     return {names[ref]: oid for ref, oid in found.items() if ref in names}
 
 
 class Report(NamedTuple):
-    """A line of git's own report: the ref that it changed, and the beginning of what that was before."""
+    """Line of git's own report: the ref that it changed, and the beginning of its value before."""
 
     flag: str
     ref: str
@@ -211,7 +214,7 @@ class Report(NamedTuple):
 
 
 class Listening:
-    """Runs fetches from one remote; each answers what git reported, as flag and tracking ref."""
+    """Runner of fetches from one remote; each returns what git reported, as flag and tracking ref."""
 
     def __init__(
         self,
@@ -258,7 +261,7 @@ class Listening:
 
 
 class Polling:
-    """A fetch of the open gates that is under way."""
+    """Fetch of the open gates that is under way."""
 
     def __init__(self, listening: Listening, ask: Ask) -> None:
         self.listening = listening
@@ -281,13 +284,15 @@ class Polling:
 
 
 def reported(said: GitSpoken) -> list[Report]:
-    """The refs that git says it changed. What the server says comes behind `remote:` and cannot look like it."""
+    """Parse the refs that git says it changed. The server's own lines come behind `remote:` and cannot look like
+    these.
+    """
     matches = (re.match(_REPORT, line) for line in said.err if " -> " in line)
     return [Report(found[1], found[3], found[2] or "") for found in matches if found and found[1] != "!"]
 
 
 def branch_ref(branch: str) -> str:
-    """Its ref, or Usage where the name is none."""
+    """Return a branch's ref; Usage where the name is none."""
     ref = f"refs/heads/{branch}"
     validate_move(RefMove(ref, "0" * 40, None))
     if branch.startswith("-") or branch == "HEAD":
@@ -296,7 +301,7 @@ def branch_ref(branch: str) -> str:
 
 
 def default_branch_of(repo: Repository, remote: str, *, timeout: float = 60) -> str:
-    """The remote's default branch, as it says itself; empty where it says none."""
+    """Return the remote's default branch, as it says itself; empty where it says none."""
     place = read_remote(repo, remote)
     said = converse(repo, place, (), ("ls-remote", "--symref", "--", remote, "HEAD"), timeout=timeout)
     for line in said.out if said.code == 0 else ():
@@ -307,7 +312,7 @@ def default_branch_of(repo: Repository, remote: str, *, timeout: float = 60) -> 
 
 
 def fetch_branch(repo: Repository, remote: str, branch: str, *, timeout: float = 60) -> str | None:
-    """Where the branch is on the remote now; None when it is not there."""
+    """Fetch a branch and return its tip on the remote now; None where the remote does not have it."""
     branch_ref(branch)
     base = tracking_base(remote)
     # Git completes a source that is a name: for a branch that is missing it would bring a tag called so. A pattern means what it

@@ -111,9 +111,9 @@ def push(
 
 
 def rehearse(repo: Repository, remote: str, moves: Sequence[RefMove], *, timeout: float = 60) -> None:
-    """Go all the way of a push but the last step, so that nothing moves. Raises where the remote does not let us in.
+    """Go all the way of a push but the last step, so that nothing moves. Raise where the remote does not let us in.
 
-    What a push would say of single refs is not told: somebody may move them while we ask.
+    The fate of single refs is not returned: somebody may move them while we ask.
     """
     for move in moves:
         validate_move(move)
@@ -128,7 +128,7 @@ def rehearse(repo: Repository, remote: str, moves: Sequence[RefMove], *, timeout
 
 
 class Sender:
-    """Sends one batch after another to one remote, and finds out what became of each ref."""
+    """Sender of one batch after another to one remote, which finds out what became of each ref."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Sender:
         self.on_line = late_listener(progress) if progress else None
 
     def send(self, batch: Sequence[RefMove]) -> list[RefFate]:
-        """The first address decides; further ones get a copy, and a fate says where one is missing."""
+        """Send a batch. The first address decides; further ones get a copy, and a fate says where one is missing."""
         first, *others = self.remote.targets
         fates = self._settle(first, batch)
         taken = [move for move, fate in zip(batch, fates, strict=True) if fate.ok]
@@ -164,15 +164,17 @@ class Sender:
         return fates
 
     def noted_by_git(self, batch: Sequence[RefMove]) -> bool:
-        """Git's push notes what the remote has then, where it is told of a refspec. It is not where an address stands for a name,
-        nor where they are many: of each git would write a file.
+        """Return whether git's push itself notes what the remote has then, because it is given a refspec.
+
+        It is given none where an address stands for a name, nor where moves are many: of each git would write a file.
         """
         name = self.remote.name
         return len(batch) <= MOST_REFS and self.remote.targets == (name,) and not looks_like_address(name)
 
     def left_to_note(self, moves: Iterable[RefMove]) -> list[RefMove]:
-        """Those whose place git does not note by the remote's own refspecs, of which `git gate init` makes one for the records. Git
-        goes by the first that fits.
+        """Return the moves whose place git does not note by the remote's own refspecs.
+
+        `git gate init` makes such a refspec for the records. Git goes by the first that fits.
         """
         name, base = self.remote.name, tracking_base(self.remote.name)
         said = self.repo.configured.get(f"remote.{name}.fetch", ()) if self.remote.targets == (name,) else ()
@@ -181,11 +183,12 @@ class Sender:
         return [move for move in moves if not (ours and move.ref.startswith(OPEN))]
 
     def _by_pattern(self, batch: Sequence[RefMove]) -> tuple[list[str], Sequence[RefMove]]:
-        """Refspecs that stand for many moves at once, and the moves that are named one by one.
+        """Return refspecs that stand for many moves at once, and the moves that are named one by one.
 
-        Git compares each that is named, and each lease, with every ref on both sides: a thousand of them take longer than
-        all the rest. A record or its work may go by a pattern where it is here what is to be there: without force git moves
-        it only from where that goes on from, which says as much as a lease does. What else is below the pattern is left out.
+        Git compares each that is named, and each lease, with every ref on both sides: a thousand of them take longer
+        than all the rest. A record or its work may go by a pattern where it is here what is to be there: without force
+        git moves it only from where that goes on from, which says as much as a lease does. What else is below the
+        pattern is left out.
         """
         if len(batch) <= MOST_REFS:
             return [], batch
@@ -228,7 +231,7 @@ class Sender:
         return fates
 
     def _gone(self, moves: Sequence[RefMove]) -> frozenset[str]:
-        """Deletions that found nothing to delete: the attempt that was cut off had done them."""
+        """Return the deletions that found nothing to delete: the attempt that was cut off had done them."""
         refs = [move.ref for move in moves if move.new is None and move.ref.startswith(HITL)]
         from .fetch import fetch_refs  # hardly ever needed
 
@@ -284,7 +287,9 @@ class Sender:
         ], said
 
     def _likes_there(self, target: str, batch: Sequence[RefMove]) -> dict[str, tuple[str, ...]]:
-        """By ref, those of that repository that git cannot tell from it. Asked of it only where a push got nowhere."""
+        """Return by ref the remote's refs that git cannot tell from it. The remote is asked only where a push
+        got nowhere.
+        """
         from .fetch import parse_ls_remote  # hardly ever needed
 
         asked = (name for move in batch for name in (move.ref, f"{move.ref}/HEAD"))
@@ -325,7 +330,7 @@ def blocked(remote: str, ref: str, names: tuple[str, ...]) -> RefFate:
 
 
 def parse_results(said: GitSpoken) -> dict[str, RefFate]:
-    """The fate of each ref in `git push --porcelain`'s report: flag, `from:to` and summary between tabs."""
+    """Parse the fate of each ref in `git push --porcelain`'s report: flag, `from:to` and summary between tabs."""
     heard = server_lines(said.err)
     fates: dict[str, RefFate] = {}
     for line in said.out:
@@ -340,7 +345,9 @@ def parse_results(said: GitSpoken) -> dict[str, RefFate]:
 
 
 def blamed(fates: Mapping[str, RefFate], heard: tuple[str, ...]) -> dict[str, RefFate]:
-    """A server whose atomic transaction failed says of every ref just that; why, and which, it says in words."""
+    """Return the fates after a failed atomic transaction. The server reports just that for every ref; why, and
+    which, is in words.
+    """
     words = in_one_line(heard)
     named = {ref for ref in fates if f"'{ref}'" in words} or set(fates)
     raced = re.search(_RACED, words) is not None
@@ -350,7 +357,10 @@ def blamed(fates: Mapping[str, RefFate], heard: tuple[str, ...]) -> dict[str, Re
 
 
 def excused(fates: Mapping[str, RefFate], lines: Sequence[str]) -> dict[str, RefFate]:
-    """The same, with what the server could not help: it refused nothing. Who finds a ref locked may have lost a race besides."""
+    """Return the fates, with the reason where the server was unable to do it: it refused nothing then.
+
+    A push that finds a ref locked may have lost a race besides.
+    """
     why: dict[str, str] = {}
     told = dict(fates)
     for ref, fate in fates.items():
@@ -388,7 +398,7 @@ _OF_COMMIT = rf"\w+ \(([0-9a-f]{{10}})\): .*?( \({re.escape(FINAL)}\))?"
 
 
 def hook_notes(heard: Iterable[str]) -> tuple[HookNote, ...]:
-    """What our hook said of refs, each in a line of its own. Whatever else is said there says nothing of a ref."""
+    """Return our hook's lines about refs. No other line says anything of a ref."""
     found = []
     for line in heard:
         note = re.fullmatch(_NOTE, line)
@@ -400,7 +410,7 @@ def hook_notes(heard: Iterable[str]) -> tuple[HookNote, ...]:
 
 
 def tracked(repo: Repository, remote: str, moves: Iterable[RefMove]) -> dict[str, str]:
-    """What we believe that the remote has at the refs of these moves, by tracking ref."""
+    """Return what we believe that the remote has at the refs of these moves, by tracking ref."""
     names = [tracking(remote, move.ref) for move in moves if move.ref.startswith(HITL)]
     # Git compares every ref with every name that it is given: where there are many, all are listed.
     asked = names if len(names) <= MOST_REFS else [tracking_base(remote)]
@@ -436,7 +446,10 @@ _HOST = r"(?:[a-z+]+://)?(?:[^/@]*@)?([a-z0-9_.-]+)[:/].*"
 
 
 def most_refs(repo: Repository, remote: str) -> int:
-    """How many refs that remote is given in one push. Git is asked where it goes, where a setting may put another address there."""
+    """Return how many refs that remote is given in one push.
+
+    Git is asked for its address, where a setting may put another one there.
+    """
     if "gitgate.forge" in repo.configured or (not repo.configured and read_config(repo, r"^gitgate\.forge$")):
         return MOST_REFS
     known = repo.configured.get(f"remote.{remote}.url", ())
@@ -449,7 +462,7 @@ def most_refs(repo: Repository, remote: str) -> int:
 
 
 def batches(moves: Iterable[RefMove], most: int = MOST_REFS) -> list[list[RefMove]]:
-    """Batches of at most `most` refs in the order given; what belongs to one gate stays together."""
+    """Return batches of at most `most` refs in the order given; what belongs to one gate stays together."""
     found: list[list[RefMove]] = []
     for group in by_gate(moves).values():
         if found and len(found[-1]) + len(group) <= most:
@@ -460,7 +473,9 @@ def batches(moves: Iterable[RefMove], most: int = MOST_REFS) -> list[list[RefMov
 
 
 def for_remote(repo: Repository, remote: str, moves: Sequence[RefMove]) -> list[list[RefMove]]:
-    """The batches in which that remote is given these moves; where they are few, nobody is asked what it takes."""
+    """Return the batches in which that remote is given these moves; where they are few, nobody is asked what it
+    takes.
+    """
     return batches(moves, MOST_REFS if len(moves) <= MOST_REFS else most_refs(repo, remote))
 
 
@@ -480,11 +495,11 @@ def push_gates(
     progress: Progress | None = None,
     prompts: bool | None = None,
 ) -> list[RefFate]:
-    """Move many gates: each one's refs all or none, and none because of another's. One fate for each move.
+    """Move many gates: each one's refs all or none, and none because of another's. Return one fate for each move.
 
     A gate that failed leaves its batch, and the rest goes again; where a hook refused a whole batch without saying
-    whose fault it is, or the server did not take so much at once, each half goes by itself. Batches only shrink, so this
-    ends.
+    whose fault it is, or the server did not take so much at once, each half goes by itself. Batches only shrink, so
+    this ends.
     """
     fates: dict[str, RefFate] = {}
     waiting = for_remote(repo, remote, moves)
@@ -516,7 +531,9 @@ def push_gates(
 
 
 def still_to_send(batch: Sequence[RefMove], told: Sequence[RefFate]) -> list[list[RefMove]]:
-    """What of a batch failed for no fault of its own, as the next batches to try; all of them smaller."""
+    """Return the moves of a batch that failed for no fault of their own, as the next batches to try; all of them
+    smaller.
+    """
     gates = list(by_gate(batch).values())
     fate = {one.ref: one for one in told}
     if all(one.refusal is Refusal.WHOLE_PUSH for one in told):
@@ -530,7 +547,7 @@ def still_to_send(batch: Sequence[RefMove], told: Sequence[RefFate]) -> list[lis
 
 
 def with_own_words(fate: RefFate) -> RefFate:
-    """Of all that a hook said of a push, what it said of this ref, where it named it."""
+    """Return a fate with only those of the hook's words that are about this ref, where the hook named it."""
     own = tuple(note for note in fate.notes if note.ref == fate.ref)
     if not own:
         return fate
@@ -539,7 +556,7 @@ def with_own_words(fate: RefFate) -> RefFate:
 
 
 def halves(batch: Sequence[RefMove]) -> list[list[RefMove]]:
-    """Each half of the gates; nothing where there is but one."""
+    """Return each half of the gates; nothing where there is but one."""
     gates = list(by_gate(batch).values())
     half = len(gates) // 2
     return [[move for gate in part for move in gate] for part in (gates[:half], gates[half:])] if half else []

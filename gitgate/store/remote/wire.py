@@ -36,7 +36,7 @@ PINNED = (
 
 @dataclass(frozen=True)
 class GitSpoken:
-    """What git said. `silenced`: it was ended because nothing had come for too long."""
+    """Output of a git command. `silenced`: it was ended because nothing had come for too long."""
 
     code: int
     out: list[str]
@@ -45,7 +45,7 @@ class GitSpoken:
 
 
 def terminal() -> bool:
-    """Whether somebody could answer a question for a password."""
+    """Return whether somebody could answer a question for a password."""
     try:
         return os.isatty(0)
     except OSError:  # No standard input at all.
@@ -55,7 +55,9 @@ def terminal() -> bool:
 def surroundings(
     repo: Repository, remote: Remote, *, prompts: bool, named: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The environment of a conversation. `named`: settings of a remote; its name may hold `=`, so they cannot go through `-c`."""
+    """Return the environment of a conversation. `named`: settings of a remote; its name may hold `=`, which `-c`
+    cannot take.
+    """
     env = dict(repo.git.env)
     settings = dict(named or {})
     if remote.mirror:  # A push mirror: git would refuse refspecs.
@@ -71,7 +73,9 @@ def surroundings(
 
 
 def batch_ssh(env: dict[str, str], remote: Remote) -> dict[str, str]:
-    """OpenSSH told not to ask; any other program, or a wrapper of the user's, is left as it is."""
+    """Return the setting that has OpenSSH ask nothing; any other program, or a wrapper of the user's, is left as
+    it is.
+    """
     command = env.get("GIT_SSH_COMMAND") or remote.ssh_command
     if not command and "GIT_SSH" in env:
         return {}
@@ -84,7 +88,7 @@ def batch_ssh(env: dict[str, str], remote: Remote) -> dict[str, str]:
 
 
 class SilenceLimit:
-    """How long silence is borne. Progress is a sign of life: a slow upload may take as long as it needs."""
+    """Limit of a git command's silence. Progress is a sign of life: a slow upload may take as long as it needs."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], silence: float, longest: float, *, own_session: bool
@@ -102,7 +106,7 @@ class SilenceLimit:
         self.heard = time.monotonic()
 
     def wait(self) -> None:
-        """Until the process has ended, by itself or by us."""
+        """Wait until the process has ended, by itself or by us."""
         while not self.ended.wait(max(0.0, self._left())):
             if self._left() <= 0:
                 self.silenced = True
@@ -136,7 +140,7 @@ class SilenceLimit:
 
 
 class GitConversation:
-    """A git command that talks to `remote`; `on_line` is told each line of its talk, progress included.
+    """Git command that talks to `remote`; `on_line` gets each line of its output, progress included.
 
     It has begun when this is made, and other things can be done until `end` waits for it. Left before its end, it is
     stopped.
@@ -206,14 +210,14 @@ def converse(
     named: Mapping[str, str] | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> GitSpoken:
-    """A conversation from beginning to end."""
+    """Have a conversation from beginning to end."""
     return GitConversation(
         repo, remote, config, args, timeout=timeout, prompts=prompts, named=named, on_line=on_line
     ).end()
 
 
 class LineReader(threading.Thread):
-    """Reads one stream to its end. A line ends with a newline or, for progress, with a carriage return."""
+    """Reader of one stream to its end. A line ends with a newline or, for progress, with a carriage return."""
 
     def __init__(
         self, stream: IO[bytes] | None, silence: SilenceLimit, on_line: Callable[[str], None] | None
@@ -246,7 +250,9 @@ class LineReader(threading.Thread):
 
 
 def late_listener(progress: Progress) -> Callable[[str], None]:
-    """A reader of git's lines; an idle fetch has no progress and pays nothing for it."""
+    """Return a reader of git's lines that loads the parser of progress only when progress comes. An idle fetch
+    has none.
+    """
     handlers: list[Callable[[str], None]] = []
 
     def on_line(line: str) -> None:
@@ -259,7 +265,7 @@ def late_listener(progress: Progress) -> Callable[[str], None]:
 
 
 def listener(progress: Progress) -> Callable[[str], None]:
-    """Git's progress lines, told to `progress` as a stage, how many are done, and of how many."""
+    """Return a reader that passes git's progress lines to `progress` as a stage, how many are done, and of how many."""
     from git.util import RemoteProgress
 
     stages = {
@@ -314,7 +320,9 @@ _NOISE = r"error: failed to push some refs|Please make sure you have|and the rep
 
 @dataclass(frozen=True)
 class Cause:
-    """What a line of git's, or of the program that connects, means: there is no field for it, and git speaks no other language to us."""
+    """Meaning of a line of git's, or of the program that connects. There is no field for it; git's words are
+    always English here.
+    """
 
     words: str
     error: Callable[..., Failure]
@@ -361,7 +369,7 @@ CAUSES = (
 def explain(
     remote: str, said: GitSpoken, *, timeout: float, fallback: type[Failure] = RemoteUnreachable
 ) -> Failure:
-    """The error that a failed conversation amounts to, in words for people."""
+    """Return the error that a failed conversation amounts to, in words for people."""
     name = without_secret(remote)
     if said.silenced:
         return RemoteUnreachable(
@@ -380,7 +388,7 @@ def explain(
 
 
 def gist(lines: Sequence[str]) -> str:
-    """The one line that says most: git's last word, or else what the other side said before it."""
+    """Return the one line that says most: git's last word, or else what the other side said before it."""
     telling = [line for line in lines if not re.search(_NOISE, line)]
     fatal = [line for line in telling if line.startswith(("fatal: ", "error: "))]
     ssh = [line for line in telling if not line.startswith(("fatal: ", "error: ", "remote: "))]
@@ -390,17 +398,21 @@ def gist(lines: Sequence[str]) -> str:
 
 
 def without_secret(text: str) -> str:
-    """A password in an address is not shown."""
+    """Remove the login and password from an address, so that they are not shown."""
     return re.sub(_LOGIN, r"\1", text)
 
 
 def inability_here(failed: GitFailed) -> str:
-    """The same of git's own words in this repository, which others may push to."""
+    """Return why git in this repository, which others may push to, was unable to do its part; empty where it
+    failed otherwise.
+    """
     return inability([f"remote: {line}" for line in failed.stderr.splitlines()])
 
 
 def inability(lines: Sequence[str], reason: str = "") -> str:
-    """What the other side said of why it could not do its part, if that is why it did not; `reason` is git's, of one ref."""
+    """Return the other side's words on why it could not do its part; empty where that is not why. `reason` is
+    git's, of one ref.
+    """
     declined = reason.endswith("hook declined")
     there = [line.removeprefix("remote:").strip() for line in lines if re.match(_FROM_THERE, line)]
     for words in (*there, f"error: {reason}"):
@@ -414,7 +426,7 @@ def printable(text: str) -> str:
 
 
 def server_lines(lines: Sequence[str]) -> tuple[str, ...]:
-    """What the server's hooks said, line by line: git marks each with `remote:`."""
+    """Return the lines of the server's hooks: git marks each with `remote:`."""
     said = [printable(line.removeprefix("remote:")).strip() for line in lines if line.startswith("remote:")]
     return tuple(
         line for line in said if line and not re.match(r"error: hook declined to update|[\w ]+: +\d+%", line)
@@ -422,5 +434,5 @@ def server_lines(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_one_line(heard: Sequence[str]) -> str:
-    """The same on one line, for the reason of a refusal."""
+    """Join the lines of the server for the reason of a refusal."""
     return " · ".join(heard)[:2000]

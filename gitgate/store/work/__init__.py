@@ -42,7 +42,7 @@ TELLING_NAME = "its name says that it holds secrets"
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A path that the snapshot does not carry, and why. The path is quoted as git quotes it where it must be."""
+    """Path that the snapshot does not carry, and why. The path is quoted as git quotes it where it must be."""
 
     path: str
     reason: str
@@ -63,7 +63,7 @@ _BACK = {text[1]: bytes([byte]) for byte, text in _PLAIN_ESCAPES.items()}
 
 
 def printable(path: bytes) -> str:
-    """A path as a person may read it; one with control, invisible or undecodable characters is quoted as git does."""
+    """Return a path for people; one with control, invisible or undecodable characters is quoted as git does."""
     try:
         text = path.decode("utf-8")
     except UnicodeDecodeError:
@@ -75,7 +75,7 @@ def printable(path: bytes) -> str:
 
 
 def path_of(shown: str) -> bytes:
-    """The path that `printable` showed."""
+    """Return the path that `printable` showed."""
     if not (len(shown) >= 2 and shown.startswith('"') and shown.endswith('"')):
         return shown.encode("utf-8", "surrogateescape")
     return re.sub(
@@ -86,12 +86,14 @@ def path_of(shown: str) -> bytes:
 
 
 def is_gates_own(path: bytes) -> bool:
-    """Whether a path is `.hitl` at the top, or beneath it; file systems that fold case are taken at their word."""
+    """Return whether a path is `.hitl` at the top, or beneath it, in upper or lower case: some file systems fold
+    case.
+    """
     return path.split(b"/", 1)[0].lower() == b".hitl"
 
 
 def lstat(top: Path, path: bytes) -> os.stat_result | None:
-    """What is at a path, without following a link; None where nothing is."""
+    """Return the status of a path, without following a link; None where nothing is there."""
     try:
         return (top / os.fsdecode(path)).lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -107,7 +109,7 @@ def is_storable(found: os.stat_result) -> bool:
 
 
 def refuse_new(top: Path, path: bytes, most_bytes: int) -> str | None:
-    """Why an untracked file stays here; None where it may go."""
+    """Return why an untracked file stays here; None where it may go."""
     if path.endswith(b"/"):
         return NESTED  # git lists a directory that it does not enter with a slash
     found = lstat(top, path)
@@ -121,7 +123,7 @@ def refuse_new(top: Path, path: bytes, most_bytes: int) -> str | None:
 
 
 def refuse_secret(top: Path, path: bytes) -> str | None:
-    """Why a file that history does not know may be a secret: by its name, or by what it holds."""
+    """Return why a file that history does not know may be a secret: by its name, or by what it holds."""
     found = lstat(top, path)
     if found and stat.S_ISLNK(found.st_mode):
         return None  # it carries the name of another file, and nothing of its content
@@ -158,7 +160,7 @@ def _secret_content_reason(top: Path, path: bytes) -> str | None:
 
 
 def secret_text_reason(content: bytes, path: bytes) -> str | None:
-    """Why what a file holds may be a secret. Nothing of the content is repeated: the reason names the kind."""
+    """Return why what a file holds may be a secret. Nothing of the content is repeated: the reason names the kind."""
     from ...text.secrets import find_secrets, named_secret
 
     for decoded in _texts(content):
@@ -171,7 +173,7 @@ def secret_text_reason(content: bytes, path: bytes) -> str | None:
 
 @cache
 def word_rules() -> WordRules:
-    """The rules that are another project's data; its licence stands beside them."""
+    """Read the rules that are another project's data; its licence is in the same folder."""
     from ...text.secrets import parse_rules
 
     return parse_rules((Path(__file__).parent / "rules" / "detect-secrets.txt").read_text(encoding="utf-8"))
@@ -186,7 +188,10 @@ def _texts(content: bytes) -> list[str]:
 
 
 class Parents:
-    """Whether a path lies beyond a symbolic link, where git refuses to look; each directory is looked at once."""
+    """Cache of directories that says whether a path lies beyond a symbolic link, where git refuses to look.
+
+    Each directory is looked at once.
+    """
 
     def __init__(self, top: Path) -> None:
         self._top = top
@@ -212,7 +217,7 @@ _ID = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 
 @dataclass(frozen=True)
 class Aside:
-    """What the trees cannot hold."""
+    """Part of the work that trees cannot hold."""
 
     untracked: bool = True
     operation: str | None = None
@@ -230,7 +235,7 @@ class Aside:
 
 
 def parse_aside(message: str) -> Aside:
-    """What the message of `staged` says; anything else in it is passed over, since another tool may have written it."""
+    """Parse the message of `staged`. Anything else in it is passed over, since another tool may have written it."""
     # Split at newlines only: `splitlines` would cut a path at what merely resembles one.
     pairs = [line.split(": ", 1) for line in message.split("\n") if ": " in line]
     last = {key: value for key, value in pairs if key != "Intent-to-add"}
@@ -261,12 +266,12 @@ class Saved:
 
 
 def is_id(text: str) -> bool:
-    """Whether a text is a full object id, and so neither an option nor a ref of the same spelling."""
+    """Return whether a text is a full object id, and so neither an option nor a ref of the same spelling."""
     return re.fullmatch(_ID, text) is not None
 
 
 def load_saved(git: Git, *, base: str | None, staged: str, work: str) -> Saved:
-    """The saved work by its commits; refused where they do not stand on one another."""
+    """Load the saved work by its commits; refused where they are not based on one another."""
     for name in (staged, work, *([base] if base else [])):
         if not is_id(name):
             raise WorkFailed(f"not the full id of a commit: {printable(name.encode('utf-8', 'replace'))}")
@@ -288,7 +293,9 @@ def load_saved(git: Git, *, base: str | None, staged: str, work: str) -> Saved:
 
 
 def load_unverified(git: Git, *, staged: str, work: str) -> Saved:
-    """The same where the base is not told: it is what `staged` stands on, or `staged` itself where nothing changed."""
+    """Load saved work where the base is not given: it is the parent of `staged`, or `staged` itself where
+    nothing changed.
+    """
     base: str | None = staged
     if staged != work:
         base = next(iter(_load_commits(git, staged, base=None)[0].parents), None) if is_id(staged) else None
@@ -296,7 +303,7 @@ def load_unverified(git: Git, *, staged: str, work: str) -> Saved:
 
 
 def load_aside(git: Git, staged: str) -> Aside:
-    """What the message of `staged` keeps; a conflict counts only where the commit carries it."""
+    """Read what the message of `staged` keeps; a conflict counts only where the commit carries it."""
     (commit,) = _load_commits(git, staged, base=staged)  # where nothing had changed it is the base
     aside = read_aside(commit)
     return aside if aside.unmerged in commit.parents else replace(aside, unmerged=None)
@@ -330,7 +337,7 @@ def _not_a_line(reason: str) -> WorkFailed:
 
 
 def known_failure(failed: GitFailed) -> WorkFailed | None:
-    """Git's own words, with what to do about it; None for a failure that has no name."""
+    """Return git's own words, with what to do about it; None for a failure that has no name."""
     if failed.hint:  # it is not about the work
         return WorkFailed(failed.message, hint=failed.hint)
     said = failed.stderr or failed.message
@@ -350,7 +357,7 @@ def known_failure(failed: GitFailed) -> WorkFailed | None:
 
 
 def work_failed(failed: GitFailed) -> WorkFailed:
-    """Work that could not be taken."""
+    """Return the error of work that could not be taken."""
     return known_failure(failed) or WorkFailed(
         f"the partial work cannot be saved: {failed.stderr or failed.message}",
         hint="mend that, and ask again (or: --no-work)",
@@ -358,7 +365,7 @@ def work_failed(failed: GitFailed) -> WorkFailed:
 
 
 def missing_or_failed(failed: GitFailed) -> WorkFailed:
-    """What git could not read of saved work: most often it was never fetched."""
+    """Return the error of saved work that git could not read: most often it was never fetched."""
     if re.search(
         r"bad object|not a tree|not a valid object|invalid object|unable to read|reference is not",
         failed.stderr,
@@ -373,11 +380,11 @@ def missing_or_failed(failed: GitFailed) -> WorkFailed:
 def touched(
     repo: Repository, protected: str | None, base: str | None, work: str, staged: str | None = None
 ) -> tuple[str, ...] | None:
-    """Every path that the work changes, the agent's own commits included; None where its objects are not here.
+    """Return every path that the work changes, the agent's own commits included; None where its objects are not here.
 
-    From the protected branch rather than from the base: what an agent committed before it asked is its work too. Restoring
-    brings back the base, what was staged and the sides of a conflict as well as the files, so that all of them count: a file
-    that was staged, or committed, and then deleted is in none of the working tree's own changes.
+    From the protected branch rather than from the base: what an agent committed before it asked is its work too.
+    Restoring brings back the base, what was staged and the sides of a conflict as well as the files, so that all of
+    them count: a file that was staged, or committed, and then deleted is in none of the working tree's own changes.
     """
     git = repo.git
     trees = dict.fromkeys(name for name in (work, staged, base) if name)
@@ -398,7 +405,7 @@ def touched(
 
 
 def between(repo: Repository, start: str, end: str) -> tuple[str, ...] | None:
-    """Every path that `end` has otherwise than `start`; None where one of them is not here."""
+    """Return every path that `end` has otherwise than `start`; None where one of them is not here."""
     said = repo.git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", start, end, "--", check=False)
     if said.code:
         return None
@@ -411,8 +418,10 @@ def decoded(path: bytes) -> str:
 
 @dataclass(frozen=True)
 class Beneath:
-    """What restoring work brings back beside the files as they were. `staged`: paths that are staged as neither the base nor
-    the working tree has them, deletions included. `conflicting`: paths in conflict, whose sides `conflict` holds.
+    """Paths that restoring work brings back besides the files as they were.
+
+    `staged`: paths that are staged as neither the base nor the working tree has them, deletions included.
+    `conflicting`: paths in conflict, whose sides `conflict` holds.
     """
 
     staged: tuple[bytes, ...] = ()
@@ -421,7 +430,9 @@ class Beneath:
 
 
 def beneath(git: Git, base: str | None, staged: str, work: str) -> Beneath:
-    """What a comparison of the working tree with its base does not show; nothing where the commits are all the same."""
+    """Return what a comparison of the working tree with its base does not show; nothing where the commits are
+    all the same.
+    """
     if base == staged:
         return Beneath()
     start = base or EMPTY_TREE[len(work)]

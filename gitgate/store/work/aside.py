@@ -32,10 +32,11 @@ Entry = tuple[str, str]  # mode and object, as an index has them
 
 @dataclass(frozen=True)
 class Stood:
-    """A file that another one stands for. `own`: under which name it was put aside, if there was one.
+    """File that another one stands for. `own`: the name under which it is kept, if there was one.
 
-    `committed`: HEAD had just that, so that nothing of it could be lost; `index`: what the index had; `theirs`: what stands
-    there, and `seen`: what that looks like; `hidden`: git was told before not to look at the path.
+    `committed`: HEAD had exactly this content, so that nothing of it could be lost; `index`: what the index had;
+    `theirs`: what stands there, and `seen`: what that looks like; `hidden`: git was set before not to look at the
+    path.
     """
 
     path: bytes
@@ -49,7 +50,9 @@ class Stood:
 
 @dataclass(frozen=True)
 class AsideNote:
-    """All of them; the patterns of a sparse checkout as they were (None: there were none); whether we locked the tree."""
+    """Note of all files that others stand for; the patterns of a sparse checkout as they were (None: there were
+    none); whether we locked the tree.
+    """
 
     stood: tuple[Stood, ...]
     patterns: str | None
@@ -61,7 +64,7 @@ def is_standing(there: Repository) -> bool:
 
 
 def make_folder(there: Repository) -> Path:
-    """Empty, our own, and no link to anywhere."""
+    """Make the folder for the tree's own files and those that stand for them: empty, ours, and no link to anywhere."""
     folder = there.standing_dir
     if is_standing(there):
         raise WorkFailed(f"files stand there for others yet: {folder}", hint="git gate doctor")
@@ -109,7 +112,10 @@ def save_note(there: Repository, note: AsideNote) -> None:
 
 
 def load_note(there: Repository) -> AsideNote | None:
-    """What was noted; None where nothing was. An unreadable one is an error: what it said is not to be guessed."""
+    """Load the note of files that stand for others; None where there is none.
+
+    An unreadable note is an error: its content is not to be guessed.
+    """
     place = there.standing_dir / NOTE
     try:
         said = json.loads(place.read_text("ascii"))
@@ -135,7 +141,7 @@ def _stood(said: Mapping[str, object]) -> Stood:
 
 
 def _path(said: object) -> bytes:
-    """In the tree, whoever wrote it down."""
+    """Return a path of the note, whoever wrote it; ValueError unless it is in the tree."""
     if not isinstance(said, str) or "\0" in said or {"", ".", "..", ".git"} & set(said.lower().split("/")):
         raise ValueError(f"no path in a working tree: {said!r}")
     return os.fsencode(said)
@@ -159,7 +165,9 @@ def _as_text(said: object) -> str | None:
 
 
 def look_of(top: Path, path: bytes) -> str | None:
-    """What is at a path, byte for byte, in a word; None where no file is."""
+    """Return a word for the exact content at a path: its kind and a digest, or a link's target; None where no
+    file is.
+    """
     found = lstat(top, path) if on_folders(top, path) else None
     place = top / os.fsdecode(path)
     if found is None or stat.S_ISDIR(found.st_mode):
@@ -179,7 +187,9 @@ def is_folder(top: Path, path: bytes) -> bool:
 
 
 def on_folders(top: Path, path: bytes, going: Iterable[bytes] = ()) -> bool:
-    """Whether all above `path` are folders, or not there, or going: what is reached through a link is somebody else's."""
+    """Return whether all above `path` are folders, or not there, or going: a file that is reached through a link
+    is elsewhere.
+    """
     parts = path.split(b"/")
     for depth in range(1, len(parts)):
         above = b"/".join(parts[:depth])
@@ -192,7 +202,7 @@ def on_folders(top: Path, path: bytes, going: Iterable[bytes] = ()) -> bool:
 
 
 def move(source: Path, target: Path) -> None:
-    """By renaming; between file systems by a copy that is whole before it has the name."""
+    """Move a file by renaming; between file systems by a copy that is whole before it has the name."""
     try:
         source.rename(target)
     except OSError as failed:
@@ -227,7 +237,7 @@ def take_away(top: Path, path: bytes, to: Path | None = None) -> None:
 
 
 def put_file(source: Path, top: Path, path: bytes) -> None:
-    """A file to a place where none is."""
+    """Put a file in a place where none is."""
     place = top / os.fsdecode(path)
     place.parent.mkdir(parents=True, exist_ok=True)
     move(source, place)
@@ -240,7 +250,9 @@ Entries = dict[bytes, Entry]
 
 @dataclass(frozen=True)
 class Files:
-    """Which files it is about: git's patterns, which say where to look in a working tree, and the same as a question."""
+    """Files to be looked for: git's patterns for a working tree, and a function that says whether a path is one
+    of them.
+    """
 
     specs: tuple[str, ...]
     wanted: Callable[[bytes], bool]
@@ -248,9 +260,9 @@ class Files:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a working tree has otherwise than a commit. `stand`: what of the commit is to stand in its place.
+    """Difference between a working tree and a commit. `stand`: files of the commit that are to stand in the tree.
 
-    `odd`: what nothing can be said or done about, and why.
+    `odd`: paths that cannot be replaced, and why.
     """
 
     stand: Mapping[bytes, Entry | None]
@@ -264,7 +276,10 @@ def _is_at_or_beneath(path: bytes, others: Mapping[bytes, str]) -> bool:
 
 @dataclass(frozen=True)
 class FoundAside:
-    """What the tree has of them, what its index has (by path a tag, `M` in conflict, `S` held back, and a mode), what the commit has."""
+    """Files that were found, in the tree, in its index and in the commit.
+
+    The index has by path a tag (`M` in conflict, `S` skipped in a sparse checkout) and a mode.
+    """
 
     names: frozenset[bytes]
     index: Mapping[bytes, tuple[str, str]]
@@ -272,7 +287,9 @@ class FoundAside:
 
 
 def compare(there: Repository, commit: str, files: Files) -> Difference:
-    """The wanted files, byte for byte: what attributes of the tree would make of them counts as a difference."""
+    """Compare the wanted files, byte for byte: what attributes of the tree would make of them counts as a
+    difference.
+    """
     theirs = files_of_commit(there.git, commit, files.wanted)
     found = FoundAside(_names(there, files), _indexed(there, files), theirs)
     private_folder(there.state_dir)
@@ -286,7 +303,7 @@ def compare(there: Repository, commit: str, files: Files) -> Difference:
 
 
 def files_of_commit(git: Git, commit: str, wanted: Callable[[bytes], bool]) -> Entries:
-    """The wanted files of a commit."""
+    """Return the wanted files of a commit."""
     found: Entries = {}
     for entry in git.out("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
         about, _, path = entry.partition(b"\t")
@@ -297,7 +314,7 @@ def files_of_commit(git: Git, commit: str, wanted: Callable[[bytes], bool]) -> E
 
 
 def _names(there: Repository, files: Files) -> frozenset[bytes]:
-    """The files that the patterns find, ignored ones too, and what the index has of them, there or not."""
+    """List the files that the patterns find, ignored ones too, and what the index has of them, there or not."""
     how = ("ls-files", "-z", "-c", "-o", "--full-name", "--", *files.specs)
     found = there.git.out(*how, env={"GIT_LITERAL_PATHSPECS": "0"}).split(b"\0")
     # Git folds the case of ASCII alone; a file system may fold more.
@@ -306,7 +323,9 @@ def _names(there: Repository, files: Files) -> frozenset[bytes]:
 
 
 def _indexed(there: Repository, files: Files) -> dict[bytes, tuple[str, str]]:
-    """Of each of them that the index has, its tag and its mode; `M` is in conflict, `S` held back."""
+    """Return the tag and mode of each wanted file that the index has; `M` is in conflict, `S` skipped in a
+    sparse checkout.
+    """
     how = ("ls-files", "-z", "-t", "-s", "--full-name", "--", *files.specs)
     found = {}
     for entry in there.git.out(*how, env={"GIT_LITERAL_PATHSPECS": "0"}).split(b"\0"):
@@ -320,7 +339,7 @@ def _indexed(there: Repository, files: Files) -> dict[bytes, tuple[str, str]]:
 def _oddities(
     there: Repository, files: Files, found: FoundAside, differ: set[bytes]
 ) -> Iterator[tuple[bytes, str]]:
-    """What keeps a path from being replaced, or from being what it looks like."""
+    """Yield the paths that cannot be replaced, or are not what they look like, each with the reason."""
     yield from ((name, "is a repository of its own") for name in found.names if name.endswith(b"/"))
     for path, (tag, mode) in found.index.items():
         if mode == SUBMODULE:
@@ -348,13 +367,17 @@ def _odd_places(there: Repository, files: Files, differ: set[bytes]) -> Iterator
 
 
 def _stays_within(path: bytes, target: bytes, files: Files) -> bool:
-    """Whether a link leads to another of the wanted files: anything else is whatever the tree has there."""
+    """Return whether a link leads to another of the wanted files. Any other target would be whatever the tree
+    has there.
+    """
     led = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     return not led.startswith((b"/", b"..")) and files.wanted(led)
 
 
 def looks_of(there: Repository, entries: Entries, folder: Path) -> dict[bytes, str]:
-    """What entries look like when they are checked out, into a folder of their own: no attributes of the tree's apply."""
+    """Return the looks of entries that are checked out into a folder of their own, where no attributes of the
+    tree apply.
+    """
     folder.mkdir(exist_ok=True)
     plain = {path: entry for path, entry in entries.items() if entry[0] != SUBMODULE}
     if not plain:
@@ -368,7 +391,7 @@ def looks_of(there: Repository, entries: Entries, folder: Path) -> dict[bytes, s
 
 
 def index_entries(git: Git, paths: Iterable[bytes], env: Mapping[str, str] | None = None) -> Entries:
-    """The entries of the index for those of the paths that it has, where they are in no conflict."""
+    """Return the entries of the index for those of the paths that it has, where they are in no conflict."""
     wanted, found = set(paths), Entries()
     for entry in git.out("ls-files", "-z", "-s", env=env).split(b"\0"):
         about, _, path = entry.partition(b"\t")

@@ -21,7 +21,7 @@ from .snapshot import scratch_index
 
 
 def known_tips(repo: Repository) -> list[str]:
-    """Where every branch and tag is now: what an agent makes from here on is not below any of them."""
+    """Return the tips of all branches and tags now: what an agent makes from here on is not below any of them."""
     listed = repo.git.text(
         "for-each-ref", "--format=%(objectname)", "refs/heads", "refs/remotes", "refs/tags"
     )
@@ -29,8 +29,9 @@ def known_tips(repo: Repository) -> list[str]:
 
 
 def made_since(there: Git, known: Sequence[str]) -> list[str]:
-    """The commits of this working tree that nobody had when the agent began, oldest first; published ones left out, and those
-    of a branch that is checked out elsewhere: whoever works there made them.
+    """Return the commits of this working tree that nobody had when the agent began, oldest first.
+
+    Published ones are left out, and those of a branch that is checked out elsewhere: whoever works there made them.
     """
     head = read_ref(there, HEAD)
     if head is None:
@@ -43,7 +44,9 @@ def made_since(there: Git, known: Sequence[str]) -> list[str]:
 
 
 def new_commits(git: Git, tips: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The commits of these tips, oldest first, that are not below a known one; a tip that is not here has none."""
+    """Return the commits of these tips, oldest first, that are not below a known one; a tip that is not here has
+    none.
+    """
     fed = "".join([*(f"{tip}\n" for tip in tips), *(f"^{tip}\n" for tip in known)]).encode()
     return git.text("rev-list", "--topo-order", "--reverse", "--ignore-missing", "--stdin", input=fed).split()
 
@@ -67,10 +70,11 @@ def load_commits(git: Git, commits: Sequence[str]) -> list[Commit]:
 def add_trailers(
     there: Git, commits: Sequence[str], trailers: Sequence[tuple[str, str]], keep: Collection[str] = ()
 ) -> list[str]:
-    """The same commits, each ending with the trailers; HEAD is moved to the last, and each branch that ends at one with it.
+    """Add the trailers to the end of each commit's message; return the new commits.
 
-    Only what an agent just made and nobody else has is ever rewritten, and nothing that carries a signature: then all
-    of them stay as they are. So do those of `keep`, which holds the ancestors of each, too.
+    HEAD is moved to the last, and each branch that ends at one with it. Only what an agent just made and nobody else
+    has is ever rewritten. Where one carries a signature, all of them stay as they are. So do those of `keep`, which
+    holds the ancestors of each, too.
     """
     raws = load_commits(there, commits)
     wanted = [
@@ -99,7 +103,9 @@ def write_commit(git: Git, commit: Commit) -> str:
 
 
 def amended(raw: Commit, trailers: Sequence[tuple[str, str]]) -> bytes:
-    """Its message with the trailers. In another encoding than ours it stays as it is: we could only break it."""
+    """Return the commit's message with the trailers. In another encoding than ours it stays as it is: we could
+    only break it.
+    """
     if raw.encoding:
         return raw.body
     return with_trailers(raw.body.decode("utf-8", "surrogateescape"), trailers).encode(
@@ -108,7 +114,7 @@ def amended(raw: Commit, trailers: Sequence[tuple[str, str]]) -> bytes:
 
 
 def move_head(there: Git, new: str, old: str) -> None:
-    """The tree is the same, so that index and files need not be touched."""
+    """Move HEAD to a commit with the same tree, so that index and files need not be touched."""
     try:
         there.run("update-ref", "-m", "gitgate: trailers", "HEAD", new, old)
     except GitFailed as failed:
@@ -116,8 +122,9 @@ def move_head(there: Git, new: str, old: str) -> None:
 
 
 def move_branches(there: Git, new: dict[str, str]) -> None:
-    """The other branches that end there, such as the one that an agent left for none: else they keep a copy that none goes on
-    from. One that is checked out is its working tree's.
+    """Move the other branches that end at a rewritten commit, such as the one that an agent left for none.
+
+    Else they keep a copy that none goes on from. A branch that is checked out is its working tree's.
     """
     for branch in local_branches(there):
         if branch.tip in new and not branch.taken:
@@ -127,7 +134,7 @@ def move_branches(there: Git, new: dict[str, str]) -> None:
 
 
 class LocalBranch(NamedTuple):
-    """`taken`: checked out in some working tree; `ours`: in this one."""
+    """Local branch. `taken`: checked out in some working tree; `ours`: in this one."""
 
     ref: str
     tip: str
@@ -157,7 +164,9 @@ def is_ancestor(git: Git, older: str, newer: str) -> bool:
 
 
 def conflicts(git: Git, ours: str, theirs: str) -> list[str]:
-    """The paths that would conflict if these two were merged; nothing is written but objects, and no driver is run."""
+    """List the paths that would conflict if these two were merged; nothing is written but objects, and no driver
+    is run.
+    """
     how = ("--write-tree", "--name-only", "--no-messages", "-z")
     plain = as_environment(plain_drivers(git), git.env)
     said = git.run("merge-tree", *how, ours, theirs, check=False, env=plain)
@@ -168,7 +177,7 @@ def conflicts(git: Git, ours: str, theirs: str) -> list[str]:
 
 
 def write_merge(git: Git, ours: str, theirs: str, message: str, who: str, at: int) -> str | None:
-    """Both as one commit, which no ref names yet; None where they conflict."""
+    """Write both as one merge commit, which no ref names yet; None where they conflict."""
     tree = merged_tree(git, ours, theirs)
     if tree is None:
         return None
@@ -177,14 +186,15 @@ def write_merge(git: Git, ours: str, theirs: str, message: str, who: str, at: in
 
 
 def merged_tree(git: Git, ours: str, theirs: str) -> str | None:
-    """What merging gives, where it gives something without a conflict. No driver is run."""
+    """Return the tree of a merge without conflicts; None where there are any. No driver is run."""
     plain = as_environment(plain_drivers(git), git.env)
     said = git.run("merge-tree", "--write-tree", "--no-messages", ours, theirs, check=False, env=plain)
     return said.out.decode().strip() if said.code == 0 else None
 
 
 def replay(git: Git, commits: Sequence[str], onto: str) -> list[str] | None:
-    """The commits on top of `onto`, oldest first, as a rebase would have them; what is there already is left out.
+    """Write the commits on top of `onto`, oldest first, as a rebase would have them; what is there already is left
+    out.
 
     None where one conflicts, is a merge, or is signed: a signature is for the commit as it was.
     """
@@ -206,7 +216,9 @@ def replay(git: Git, commits: Sequence[str], onto: str) -> list[str] | None:
 
 
 def only_replayed(git: Git, old: str, new: str) -> bool:
-    """Whether a branch that was rewritten has all that it had, each change in a commit of its own, as after a rebase."""
+    """Return whether a rewritten branch still has every change that it had, each in its own commit, as after a
+    rebase.
+    """
     return not git.text("rev-list", "--max-count=1", "--cherry-pick", "--right-only", f"{new}...{old}")
 
 
@@ -227,14 +239,14 @@ Entry = tuple[str, str]
 
 @dataclass(frozen=True)
 class MergedWork:
-    """What merging gives. Where it is in conflict, the tree has git's marks in those files."""
+    """Result of a merge. Where it is in conflict, the tree has git's marks in those files."""
 
     tree: str
     conflicting: tuple[bytes, ...] = ()
 
 
 def merge_trees(git: Git, base: str, ours: str, theirs: str) -> MergedWork:
-    """Three trees, or commits for theirs, merged. No driver of the machine's is run."""
+    """Merge three trees, or commits for theirs. No driver of the machine's is run."""
     below = commit_of(git, base)
     sides = (commit_of(git, side, below) for side in (ours, theirs))
     plain = as_environment(plain_drivers(git), git.env)
@@ -247,13 +259,13 @@ def merge_trees(git: Git, base: str, ours: str, theirs: str) -> MergedWork:
 
 
 def commit_of(git: Git, tree: str, *parents: str) -> str:
-    """A commit that only stands for a tree, the same one each time."""
+    """Write a commit that only stands for a tree; it is the same one each time."""
     above = (part for parent in parents for part in ("-p", parent))
     return git.text("commit-tree", f"{tree}^{{tree}}", *above, "-m", "work", env=NOBODY)
 
 
 def with_paths_of(repo: Repository, tree: str, side: str, paths: Sequence[bytes]) -> str:
-    """The tree with these paths as that side has them."""
+    """Write the tree with these paths as that side has them."""
     zero = repo.zero.encode()
     with scratch_index(repo, copied=False) as scratch:
         scratch.run("read-tree", tree)
@@ -267,7 +279,7 @@ def line(path: bytes, entry: Entry) -> bytes:
 
 
 def entries(git: Git, tree: str, paths: Sequence[bytes]) -> dict[bytes, Entry]:
-    """Mode and object of each of these paths that the tree has."""
+    """Return mode and object of each of these paths that the tree has."""
     if not paths:
         return {}
     found: dict[bytes, Entry] = {}
@@ -283,7 +295,7 @@ def entries(git: Git, tree: str, paths: Sequence[bytes]) -> dict[bytes, Entry]:
 
 
 def merge_commits(git: Git, ours: str, theirs: str, tree: str, message: str, env: Mapping[str, str]) -> str:
-    """Both lines of commits as one: the later where one stands on the other. `tree` is taken where they conflict."""
+    """Join both lines of commits: the later where one is based on the other. `tree` is taken where they conflict."""
     if git.ok("merge-base", "--is-ancestor", theirs, ours):
         return ours
     if git.ok("merge-base", "--is-ancestor", ours, theirs):
@@ -298,7 +310,7 @@ def merge_commits(git: Git, ours: str, theirs: str, tree: str, message: str, env
 
 
 def changed_between(git: Git, before: str, after: str) -> dict[bytes, tuple[Entry | None, Entry | None]]:
-    """Each path that differs, as it was and as it is to be; None where it is not there."""
+    """Return each path that differs, as it was and as it is to be; None where it is not there."""
     out = git.out("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
     found: dict[bytes, tuple[Entry | None, Entry | None]] = {}
     parts = iter(out.split(b"\0"))
@@ -313,9 +325,10 @@ def changed_between(git: Git, before: str, after: str) -> dict[bytes, tuple[Entr
 
 
 def bring_in(repo: Repository, *, before: str, after: str, head: str, new_head: str) -> list[str]:
-    """Make the working tree, which has `before` and stands on `head`, have `after` and stand on `new_head`.
+    """Make the working tree, which has `before` at `head`, have `after` at `new_head`.
 
-    What was brought in before is left as it is. The paths that somebody changed meanwhile: then nothing is touched.
+    What was brought in before is left as it is. Return the paths that somebody changed meanwhile: then nothing is
+    touched.
     """
     if repo.top is None:
         raise WorkFailed("there is no working tree to bring the work into", hint="git worktree add DIR")
@@ -336,7 +349,7 @@ def bring_in(repo: Repository, *, before: str, after: str, head: str, new_head: 
 
 
 def files_now(repo: Repository, top: Path, paths: Sequence[bytes]) -> dict[bytes, Entry]:
-    """These paths as they are in the working tree now."""
+    """Return these paths as they are in the working tree now."""
     with scratch_index(repo) as scratch:
         scratch.index_info([b"0 " + repo.zero.encode() + b"\t" + path for path in paths])
         there = [path for path in paths if os.path.lexists(top / os.fsdecode(path))]
@@ -345,7 +358,7 @@ def files_now(repo: Repository, top: Path, paths: Sequence[bytes]) -> dict[bytes
 
 
 def place_files(repo: Repository, top: Path, after: str, wanted: Mapping[bytes, Entry | None]) -> None:
-    """Each file at once: it is written beside, and then takes its place."""
+    """Replace each file at once: it is written under another name, and then takes its place."""
     for path in [path for path, entry in wanted.items() if entry is None]:
         remove_file(top, Path(os.fsdecode(path)))
     new = [path for path, entry in wanted.items() if entry is not None]
@@ -396,7 +409,7 @@ def remove_file(top: Path, path: Path) -> None:
 
 
 def follow_index(repo: Repository, head: str, new_head: str) -> None:
-    """What was not staged otherwise is in the index as the new commit has it."""
+    """Bring the index to the new commit, except paths that were staged otherwise."""
     moved = changed_between(repo.git, f"{head}^{{tree}}", f"{new_head}^{{tree}}")
     if not moved:
         return

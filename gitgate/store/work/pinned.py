@@ -47,10 +47,11 @@ UNWRITABLE = b"\r\n"  # no pattern can say them
 
 
 def git_settings(there: Repository) -> list[tuple[str, str]]:
-    """Git configuration for whoever works there meanwhile. It counts in this working tree alone, and while files stand.
+    """Return git configuration for whoever works there meanwhile. It counts in this working tree alone, and while
+    files stand.
 
-    Without it (a tool that starts git with an empty environment) git refuses more: to merge, to switch. And it finds the files
-    new that the tree's own side does not have.
+    Without it (a tool that starts git with an empty environment) git refuses more: to merge, to switch. And it finds
+    the files new that the tree's own side does not have.
     """
     if not is_standing(there):
         return []
@@ -59,7 +60,7 @@ def git_settings(there: Repository) -> list[tuple[str, str]]:
 
 
 def hide(there: Repository, stood: Sequence[Stood]) -> None:
-    """Outside of the sparse checkout, and ignored."""
+    """Put files outside of the sparse checkout, and have git ignore them."""
     lines = [b"/" + _escaped(one.path) for one in stood]
     said = patterns(there) if _is_sparse(there) else None
     place = _place(there)
@@ -87,7 +88,7 @@ def hide(there: Repository, stood: Sequence[Stood]) -> None:
 
 
 def let_git_look_again(there: Repository, note: AsideNote) -> None:
-    """Git looks at all of it again, and at the rest as somebody may have told it to meanwhile."""
+    """Let git look at all of it again, and at the rest as somebody may have set it meanwhile."""
     (there.standing_dir / CONFIG).unlink(missing_ok=True)
     place, said = _place(there), patterns(there)
     if _is_sparse(there) and said is not None:
@@ -112,7 +113,7 @@ def let_git_look_again(there: Repository, note: AsideNote) -> None:
 
 
 def patterns(there: Repository) -> str | None:
-    """What is written of a sparse checkout, whether it is one or was one; None where nothing is."""
+    """Return the patterns of a sparse checkout, whether it is one or was one; None where there are none."""
     with contextlib.suppress(FileNotFoundError):
         return _place(there).read_text("utf-8", "surrogateescape")
     return None
@@ -127,7 +128,7 @@ def _is_sparse(there: Repository) -> bool:
 
 
 def _replace(place: Path, said: bytes) -> None:
-    """By renaming, so that nothing is written through a link."""
+    """Replace a file by renaming, so that nothing is written through a link."""
     new = place.with_name(f"{place.name}.gitgate-new")
     new.unlink(missing_ok=True)
     with new.open("xb") as out:
@@ -145,7 +146,7 @@ def _persons_excludes(there: Repository) -> bytes:
 
 
 def _escaped(path: bytes) -> bytes:
-    """As a pattern that means this path alone."""
+    """Return a pattern that means this path alone."""
     said = b"".join(
         b"?" if c in UNWRITABLE else b"\\" + bytes([c]) if c in SPECIAL else bytes([c]) for c in path
     )
@@ -168,16 +169,17 @@ LONGEST_WAIT = 60.0
 
 
 def put_on(there: Repository, stand: Mapping[bytes, Entry | None]) -> None:
-    """Let these files stand as said; None is that no file does."""
+    """Let these files stand in the tree; None: no file stands there."""
     if stand:
         with _alone(there):
             _put_on(there, stand)
 
 
 def take_off(there: Repository) -> tuple[bytes, ...]:
-    """Undo that. A file that somebody wrote meanwhile stays as they wrote it; such files are returned.
+    """Take off the files that stand. A file that somebody wrote meanwhile stays as they wrote it; such files are
+    returned.
 
-    What stood there goes; the tree's own file comes back, as it was, or as a merge or a checkout has made it since.
+    The tree's own file comes back, as it was, or as a merge or a checkout has made it since.
     """
     if not there.standing_lock.exists():
         return ()
@@ -187,7 +189,7 @@ def take_off(there: Repository) -> tuple[bytes, ...]:
 
 @contextlib.contextmanager
 def _alone(there: Repository) -> Iterator[None]:
-    """One at a time: an agent's question may be saved just when its runner takes all off."""
+    """Take turns: an agent's question may be saved just when its runner takes all files off."""
     until = time.monotonic() + LONGEST_WAIT
     while (number := take_lock(there.standing_lock)) is None:
         if time.monotonic() > until:
@@ -264,7 +266,7 @@ def _take_off(there: Repository) -> tuple[bytes, ...]:
 
 @contextlib.contextmanager
 def suspended(there: Repository) -> Iterator[None]:
-    """The tree's own files while this lasts, for whoever saves its work."""
+    """Put the tree's own files back for as long as the context lasts, for whoever saves its work."""
     with _alone(there):
         note = load_note(there) if is_standing(there) else None
         if note is None:
@@ -283,7 +285,9 @@ def suspended(there: Repository) -> Iterator[None]:
 
 
 def _bring_back(there: Repository, one: Stood, now: Entry | None, own: Path) -> list[bytes]:
-    """The tree's own file; the paths that are to be as the index has them instead, because git has moved on."""
+    """Put the tree's own file back, or return its path where the index's is to be checked out, because git has
+    moved on.
+    """
     moved_on = now != one.index
     if one.own is None:
         return [one.path] if moved_on and now else []
@@ -294,7 +298,9 @@ def _bring_back(there: Repository, one: Stood, now: Entry | None, own: Path) -> 
 
 
 def _keep_beside(there: Repository, one: Stood, own: Path) -> None:
-    """What was nowhere else is put beside what somebody wrote, in the nearest folder that is one yet."""
+    """Save a file of ours that was nowhere else next to what somebody wrote, in the nearest folder that still is
+    one.
+    """
     if one.own is None or one.committed or not os.path.lexists(own / one.own):
         return
     if look_of(own, one.own.encode()) == look_of(there.place, one.path):
@@ -310,7 +316,7 @@ def _keep_beside(there: Repository, one: Stood, own: Path) -> None:
 
 
 def _lock_tree(there: Repository) -> bool:
-    """Let nobody remove the working tree, which looks clean to git; whether it was not locked before."""
+    """Let nobody remove the working tree, which looks clean to git; return whether it was not locked before."""
     if there.git_dir == there.common_dir:
         return False
     try:
@@ -322,7 +328,7 @@ def _lock_tree(there: Repository) -> bool:
 
 
 def _as_stored(there: Repository, paths: Iterable[bytes], index: Entries) -> Entries:
-    """What git would store of those files that the index has."""
+    """Return the entries that git would store of those files that the index has."""
     present = [path for path in paths if path in index and look_of(there.place, path) is not None]
     if not present:
         return {}

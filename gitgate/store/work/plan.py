@@ -35,7 +35,7 @@ ABSENT = b"000000"
 
 @dataclass(frozen=True)
 class PathChange:
-    """A tracked path that differs between HEAD, index and working tree. `staged`, `unstaged`: git's letters, or `.`."""
+    """Tracked path that differs between HEAD, index and working tree. `staged`, `unstaged`: git's letters, or `.`."""
 
     path: bytes
     staged: str
@@ -62,7 +62,7 @@ class PathChange:
 
 @dataclass(frozen=True)
 class Unmerged:
-    """A path in conflict: mode and blob of the ancestor, ours and theirs (mode `000000` where a side lacks it)."""
+    """Path in conflict: mode and blob of the ancestor, ours and theirs (mode `000000` where a side lacks it)."""
 
     path: bytes
     stages: tuple[tuple[bytes, bytes], tuple[bytes, bytes], tuple[bytes, bytes]]
@@ -74,7 +74,7 @@ class Unmerged:
 
 @dataclass(frozen=True)
 class Changes:
-    """What one `git status` said."""
+    """Result of one `git status`."""
 
     head: str | None
     branch: str | None
@@ -85,8 +85,9 @@ class Changes:
 
 
 def changes_of_tree(git: Git, *, untracked: bool, meanwhile: Callable[[], object] | None = None) -> Changes:
-    """What has changed. All that a person may have configured about the output of `status` is said explicitly. `meanwhile` is done
-    while git looks.
+    """Ask git what has changed. All that a person may have configured about the output of `status` is set explicitly.
+
+    `meanwhile` is done while git looks.
     """
     asked = git.begin(
         "status",
@@ -140,7 +141,7 @@ def parse_status(out: bytes, err: str = "") -> Changes:
 
 
 def _branch(name: bytes) -> str | None:
-    """A branch whose name is no UTF-8 cannot be written down in a question; it counts as none."""
+    """Return the branch; none where its name is no UTF-8, which cannot be written down in a question."""
     try:
         return None if name == b"(detached)" else name.decode("utf-8")
     except UnicodeDecodeError:
@@ -160,7 +161,7 @@ def _unmerged(record: bytes) -> Unmerged:
 
 
 def _unreadable(err: str) -> list[str]:
-    """The directories that git could not open; it says so, and goes on as if they were empty."""
+    """Return the directories that git could not open; git reports them, and goes on as if they were empty."""
     names = re.findall(r"could not open directory '(.+)': ", err) if err else []
     return [printable(name.encode("utf-8", "surrogateescape")) for name in names]
 
@@ -171,7 +172,7 @@ MOVED_SUBMODULE = "a submodule: the commit it stands on is named, but only its o
 
 @dataclass(frozen=False)
 class IndexPlan:
-    """What to do with the copied index, collected path by path."""
+    """Plan of changes to the copied index, collected path by path."""
 
     reset: list[bytes] = field(default_factory=list)  # `--index-info` lines that make the staged tree
     remove: list[bytes] = field(
@@ -197,7 +198,7 @@ class IndexPlan:
 
 
 def is_signal(path: bytes, folder: bytes) -> bool:
-    """Whether a file is one by which an agent says something: directly in that folder, and JSON."""
+    """Return whether a file is an agent's signal: directly in that folder, and JSON."""
     return bool(folder) and path.rpartition(b"/")[0] == folder and path.endswith(b".json")
 
 
@@ -237,7 +238,7 @@ class Planner:
         return self.plan
 
     def _all_untracked(self, changes: Changes) -> list[bytes]:
-        """The untracked files that git lists, and those that were asked for although git ignores them."""
+        """List the untracked files that git lists, and those that were asked for although git ignores them."""
         known = {change.path for change in changes.changed} | set(changes.untracked)
         listed = [*changes.untracked, *sorted(self.forced - known)]
         return [path for path in listed if path in self.forced or not self._is_apart(path)]
@@ -325,7 +326,7 @@ class Planner:
         return True
 
     def _conflict(self, conflict: Unmerged, parents: Parents) -> None:
-        """A path in conflict is staged as ours; its three sides are kept apart."""
+        """Stage a path in conflict as ours; its three sides are kept apart."""
         mode, oid = conflict.ours
         self.plan.reset.append(self._removal(conflict.path))
         if int(mode, 8):

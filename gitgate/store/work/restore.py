@@ -39,7 +39,7 @@ class WorkingTree:
 
 @dataclass(frozen=True)
 class Choice:
-    """The branch that a new working tree stands on (None: on none), whether it is to be made, and what to tell."""
+    """Branch of a new working tree (None: no branch), whether it is to be made, and what to say to people."""
 
     branch: str | None
     create: bool = False
@@ -48,7 +48,9 @@ class Choice:
 
 @contextlib.contextmanager
 def in_turn(repo: Repository, *, change: bool) -> Iterator[None]:
-    """Changes one after the other, and no reading meanwhile: git gives up over a working tree that another git just makes."""
+    """Make changes one after the other, with no reading meanwhile: git fails on a working tree that another git
+    just makes.
+    """
     try:
         import fcntl
     except ImportError:
@@ -63,7 +65,9 @@ def in_turn(repo: Repository, *, change: bool) -> Iterator[None]:
 
 
 def _open_lock(place: Path) -> int:
-    """The same file for every account that works in the repository, whatever its umask: it is empty, and to read it is enough."""
+    """Open the lock file, one for every account that works in the repository, whatever its umask. To read it is
+    enough.
+    """
     try:
         lock = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, READABLE)
     except PermissionError as refused:
@@ -78,7 +82,7 @@ def _open_lock(place: Path) -> int:
 
 
 def list_worktrees(repo: Repository) -> list[WorkingTree]:
-    """Every working tree, with the branch it stands on, or is about to return to when its rebase is through."""
+    """List every working tree, with its branch, or the one it is about to return to when its rebase is through."""
     with in_turn(repo, change=False):
         out = repo.git.out("worktree", "list", "--porcelain", "-z")
     found = []
@@ -110,7 +114,7 @@ def _place_of(git_dir: Path) -> Path:
 
 
 def choose_branch(repo: Repository, base: str | None, branch: str | None, fallback: str) -> Choice:
-    """The branch itself where it is free and still at base (or gone); otherwise a new one, and the reason."""
+    """Return the branch itself where it is free and still at base (or gone); otherwise a new one, and the reason."""
     if branch is None:
         return Choice(None)
     if not _is_branch_name(repo.git, fallback):
@@ -158,7 +162,7 @@ def _is_branch_name(git: Git, name: str) -> bool:
 
 
 def outside(repo: Repository) -> Git:
-    """Git that stands in no working tree, so that it may remove the one that the caller stands in."""
+    """Return a git that runs in no working tree, so that it may remove the one that the caller is in."""
     git = Git(repo.common_dir, without_place(repo.git.env))
     git.env["GIT_DIR"] = str(repo.common_dir)
     return git
@@ -178,14 +182,16 @@ PATTERN = r"^(merge\..*\.driver|diff\..*\.(textconv|command)|diff\.external)$"
 
 
 def plain_drivers(git: Git) -> list[tuple[str, str]]:
-    """For every driver that is configured, the setting that makes it git's own way."""
+    """Return, for every driver that is configured, the setting that makes it git's own way."""
     asked = git.run("config", "--null", "--name-only", "--get-regexp", PATTERN, check=False)
     keys = asked.out.decode("utf-8", "surrogateescape").split("\0")
     return [(key, PLAIN[key.rpartition(".")[2]]) for key in sorted(set(keys)) if key]
 
 
 def as_environment(settings: Sequence[tuple[str, str]], env: Mapping[str, str]) -> dict[str, str]:
-    """Settings as environment, after those that `env` has: they win over every file. Not `-c`: a name may hold `=`."""
+    """Return settings as environment, after those that `env` has: they win over every file. Not `-c`: a name may
+    hold `=`.
+    """
     start = int(env.get("GIT_CONFIG_COUNT") or 0)
     said = {"GIT_CONFIG_COUNT": str(start + len(settings))}
     for number, (key, value) in enumerate(settings, start):
@@ -214,7 +220,9 @@ def list_drivers(git: Git) -> list[Driver]:
 def refused_names(
     git: Git, drivers: Sequence[Driver], *, trusted: bool, tops: Sequence[Path], git_dirs: Sequence[Path]
 ) -> list[str]:
-    """The filters that may not run: every one for untrusted work, else those configured inside a working tree."""
+    """Return the filters that may not run: every one for untrusted work, else those configured inside a working
+    tree.
+    """
     if not trusted:
         return sorted({driver.name for driver in drivers})
     return sorted({driver.name for driver in drivers if _in_work(git, driver, tops, git_dirs)})
@@ -229,7 +237,7 @@ def _in_work(git: Git, driver: Driver, tops: Sequence[Path], git_dirs: Sequence[
 
 
 def switched_off(names: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
-    """Environment under which git takes these filters for absent.
+    """Return an environment under which git takes these filters for absent.
 
     An empty `process` is enough: with one, git looks at neither `clean` nor `smudge`, and does not start it.
     """
@@ -247,7 +255,9 @@ RESUMES_ELSEWHERE = "a {} was in progress where this work was saved; it can be f
 
 @dataclass(frozen=True)
 class Worktree:
-    """A working tree that holds saved work. `notes` are for whoever goes on in it; `gate`: whose work it is, where that is said."""
+    """Working tree that holds saved work. `notes` are for whoever goes on in it; `gate`: whose work it is, where
+    that is said.
+    """
 
     directory: Path
     branch: str | None
@@ -311,7 +321,7 @@ def _refuse_occupied(directory: Path) -> None:
 
 
 def _forget_missing(repo: Repository, directory: Path) -> None:
-    """A working tree that somebody deleted by hand is still registered, and would be in the way."""
+    """Unregister the working tree at `directory` if somebody deleted it by hand: else it would be in the way."""
     known = {tree.path for tree in list_worktrees(repo)}
     if directory.resolve() in known and not (directory / ".git").exists():
         _remove(repo, "--force", "--", str(directory.resolve()))
@@ -383,7 +393,7 @@ def _fill(repo: Repository, there: Repository, saved: Saved, *, trusted: bool) -
 
 
 def _changed(git: Git, start: str, end: str) -> list[bytes]:
-    """The paths that `end` has otherwise than `start`, or that only `end` has."""
+    """Return the paths that `end` has otherwise than `start`, or that only `end` has."""
     how = ("-r", "-z", "--name-only", "--no-renames", "--diff-filter=d")
     return [path for path in git.out("diff-tree", *how, start, end).split(b"\0") if path]
 
@@ -416,7 +426,7 @@ def _restore_aside(there: Repository, saved: Saved, quiet: dict[str, str]) -> No
 
 
 def _conflict_lines(there: Repository, conflict: str) -> bytes:
-    """The entries in conflict as the index has them; stage 0 goes first, a path has either."""
+    """Return the entries in conflict as the index has them; stage 0 goes first, a path has either."""
     listed = there.git.out("ls-tree", "-r", "-z", "--full-tree", conflict).split(b"\0")
     staged, cleared = [], {}
     for entry in listed:
@@ -433,7 +443,9 @@ def _conflict_lines(there: Repository, conflict: str) -> bytes:
 
 
 def _mentions_filter(there: Repository) -> bool:
-    """Whether files here are asked to pass a filter. From the index: the file itself could be a link to anywhere."""
+    """Return whether `.gitattributes` here applies a filter to files. The index is read: the file itself could
+    be a link.
+    """
     return there.git.ok("grep", "--cached", "-q", "-e", "filter=", "--", ".gitattributes")
 
 
@@ -451,7 +463,9 @@ def remove_worktree(repo: Repository, directory: Path, *, force: bool = False) -
 def matches(
     repo_of_directory: Repository, work: str, staged: str, *, untracked: bool | None = None, signals: str = ""
 ) -> bool:
-    """Whether a directory is still as the agent left it: the same HEAD, and a snapshot of it would be the same."""
+    """Return whether a directory is still as the agent left it: the same HEAD, and a snapshot of it would be the
+    same.
+    """
     repo = repo_of_directory
     saved = load_unverified(repo.git, staged=staged, work=work)
     # What was forced into the snapshot (`--include`) has to be looked at again, and looks no different from here.
@@ -501,8 +515,9 @@ def diff_whole(
     stat: bool = False,
     cells: int = 80,
 ) -> bytes:
-    """The partial work with all that comes back with it. What the working tree does not show stands first: no length of the
-    rest can push it out of sight.
+    """Return the partial work with all that comes back with it.
+
+    Changes that the working tree does not show come first: no length of the rest can push them out of sight.
     """
     try:
         found = beneath(repo.git, base, staged or work, work)
@@ -526,7 +541,7 @@ def _their_side(git: Git, conflict: str) -> str | None:
 
 
 def in_parts(paths: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """As many at a time as a command line takes."""
+    """Yield as many at a time as a command line takes."""
     part: list[bytes] = []
     size = 0
     for path in paths:
@@ -549,7 +564,9 @@ def diff(
     color: bool = False,
     paths: Sequence[str] = (),
 ) -> bytes:
-    """The partial work as a patch, or a summary of so many cells. No program that attributes or configuration name is run."""
+    """Return the partial work as a patch, or a summary of so many cells. No program that attributes or
+    configuration name is run.
+    """
     start = base or EMPTY_TREE.get(len(work), "")
     for name in (start, work):
         if not is_id(name):

@@ -47,7 +47,7 @@ PINNED = (
 
 @dataclass(frozen=True)
 class IndexMark:
-    """Which index this is: another writer replaces the file."""
+    """Mark that identifies an index file: another writer replaces the file."""
 
     modified: int
     size: int
@@ -108,7 +108,7 @@ class Scratch:
 
 @contextmanager
 def scratch_index(repo: Repository, *, copied: bool = True) -> Iterator[Scratch]:
-    """A scratch index, gone at the end: a copy of the agent's, or empty."""
+    """Make a scratch index, gone at the end: a copy of the agent's, or empty."""
     import shutil
     import tempfile
 
@@ -126,7 +126,7 @@ def scratch_index(repo: Repository, *, copied: bool = True) -> Iterator[Scratch]
 
 
 def _sweep(rooms: Path) -> None:
-    """What a killed process left lying, a day later."""
+    """Remove folders that a killed process left, a day later."""
     import shutil
 
     for room in rooms.glob(f"{PREFIX}*"):
@@ -172,7 +172,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a snapshot is to hold, and as whom it is written."""
+    """Content that a snapshot is to have, and the author of its commits."""
 
     at: int
     author: tuple[str, str]
@@ -276,7 +276,7 @@ def _clean(changes: Changes, operation: str | None) -> Snapshot:
 
 
 def operation_in(git_dir: Path) -> str | None:
-    """What git is in the middle of."""
+    """Return the operation that git is in the middle of, such as a merge; None where there is none."""
     for sign, operation in OPERATIONS:
         if (git_dir / sign).exists():
             return operation
@@ -306,7 +306,7 @@ def _plan(repo: Repository, wanted: Wanted, changes: Changes) -> IndexPlan:
 
 
 def _staged_secrets(git: Git, changed: Sequence[PathChange]) -> Mapping[bytes, str]:
-    """The newly staged files whose staged content looks secret, where the file itself has been edited since."""
+    """Return the newly staged files whose staged content looks secret, where the file itself has been edited since."""
     edited = [c for c in changed if c.staged == "A" and c.unstaged in "MDT" and not c.is_gitlink]
     if not edited:
         return {}
@@ -343,7 +343,9 @@ def _commit(
 
 
 def _commit_conflict(repo: Repository, wanted: Wanted, plan: IndexPlan) -> str:
-    """The sides of every path in conflict as one commit, because a tree has one place for a path and git up to three."""
+    """Write the sides of every path in conflict as one commit: a tree has one place for a path and git up to
+    three sides.
+    """
     lines = [
         b"%s %s 0\t%d/%s" % (mode, oid, number, conflict.path)
         for conflict in plan.unmerged
@@ -374,7 +376,7 @@ def _merge_heads(git_dir: Path) -> list[str]:
 
 
 def _other_heads(git_dir: Path) -> list[str]:
-    """The commits whose changes git is bringing in."""
+    """Return the commits whose changes git is bringing in."""
     names = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD")
     return [
         head
@@ -385,7 +387,9 @@ def _other_heads(git_dir: Path) -> list[str]:
 
 
 def count_changes(git: Git, base: str | None, work: str) -> tuple[int, int, int]:
-    """Files, insertions and deletions from base to work. Limited renames: counting must not cost more than saving."""
+    """Count files, insertions and deletions from base to work. Renames are limited: counting must not cost more
+    than saving.
+    """
     start = base or EMPTY_TREE[len(work)]
     said = git.text("diff-tree", "--shortstat", "-M", "-l200", "--no-ext-diff", "--no-textconv", start, work)
 
@@ -408,7 +412,7 @@ def _with_included(repo: Repository, wanted: Wanted, include: Sequence[str]) -> 
 
 
 def _apart(repo: Repository, names: Sequence[str]) -> frozenset[bytes]:
-    """The paths below the top that `names` are; read through links on the way, as git lists them."""
+    """Return the paths below the top that `names` are; read through links on the way, as git lists them."""
     top = _top(repo).resolve() if names else Path()
     places = [Path(top / name) for name in names]
     real = [place.parent.resolve() / place.name for place in places]
@@ -416,7 +420,7 @@ def _apart(repo: Repository, names: Sequence[str]) -> frozenset[bytes]:
 
 
 def signals_below(repo: Repository, folder: str) -> bytes:
-    """The folder of signal files as git names it; empty where it is none, or lies outside of the tree."""
+    """Return the folder of signal files as git names it; empty where it is none, or lies outside of the tree."""
     found = _apart(repo, [f"{folder}/any.json"]) if folder and not repo.bare else frozenset()
     return next((path.rpartition(b"/")[0] for path in found), b"")
 
