@@ -43,7 +43,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class McpTool:
-    """One tool, as a client is told of it."""
+    """Tool of the server, as a client is told of it."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ class McpTool:
 
 
 def schema_of(row: GateField) -> Json:
-    """A field of a gate as a tool takes it: by its name in a question file."""
+    """Return the schema of a gate's field as a tool takes it, by its name in a question file."""
     kinds: dict[str, Json] = {
         "share": {"type": "number", "minimum": 0, "maximum": 1},
         "count": {"type": "integer", "minimum": 1, "maximum": 100},
@@ -157,7 +157,7 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool gives: words to read, and the same as data."""
+    """Result of a tool, in words to read and as data."""
 
     words: str
     data: Json = field(default_factory=dict)
@@ -165,7 +165,7 @@ class ToolResult:
 
 
 class GateTools:
-    """The tools over one repository, as often as they are called. Each call opens the repository anew."""
+    """Tools over one repository. Each call opens the repository anew."""
 
     def __init__(self, env: Mapping[str, str], place: Path) -> None:
         from ..agents import without_conversation
@@ -184,7 +184,7 @@ class GateTools:
         return open_desk(self.place, {**self.env, **({"GITGATE_AGENT": own} if own else {})})
 
     def call(self, name: str, given: Mapping[str, Any]) -> ToolResult:
-        """Any tool but `wait`, whole. What is wrong is said in words, with what to do."""
+        """Run any tool but `wait`; an error becomes words that say what to do."""
         tool = BY_NAME.get(name)
         try:
             if tool is None:
@@ -281,7 +281,7 @@ class GateTools:
         return ToolResult(f"Gate {gone.id} is withdrawn.", {"id": gone.id, "state": gone.state})
 
     def wait_a_little(self, id: str, seconds: float) -> ToolResult:
-        """The gate after at most so many seconds."""
+        """Wait at most so many seconds for a gate, and return it as it is then."""
         from ..claims.attending import WaitLimit, wait
 
         def until(desk: Desk, gate: Gate) -> Gate:
@@ -309,7 +309,7 @@ class GateTools:
     # Whoever sits at the client
 
     def form(self, id: str) -> tuple[str, Json] | None:
-        """What a person at the client is shown, once for a gate, and the form; None for what no form can ask."""
+        """Return the question and the form for a person at the client, once for a gate; None where no form can ask it."""
         from ..acts import find_gate
         from ..render.letter import opening
         from ..text import neutral
@@ -333,7 +333,7 @@ class GateTools:
         return text, {"type": "object", "properties": fields, "required": list(fields)}
 
     def hear(self, id: str, values: Mapping[str, Any], client: str) -> ToolResult:
-        """What was filled in at the client. The policy says whether what nobody confirmed is an answer."""
+        """Record what was filled in at the client; the policy says whether an unconfirmed reply is an answer."""
         try:
             with self.lock:
                 return self.take(id, values, client)
@@ -379,7 +379,10 @@ class GateTools:
 
 
 def check_arguments(tool: McpTool, given: Mapping[str, Any]) -> None:
-    """What a tool takes and needs; the rest is looked at where it is read."""
+    """Refuse arguments that a tool does not take, and needed ones that are missing.
+
+    The rest is checked where it is read.
+    """
     for name in given:
         if name not in tool.takes:
             raise Usage(f"{tool.name} takes no {name!r}", hint=f"it takes {', '.join(tool.takes)}")
@@ -389,7 +392,7 @@ def check_arguments(tool: McpTool, given: Mapping[str, Any]) -> None:
 
 
 def told_gate(gate: Gate) -> ToolResult:
-    """Where a gate stands, and its answer, as it is printed to scripts."""
+    """Return a gate's state and its answer, as they are printed to scripts."""
     from ..questions.answers import printed
     from ..render import shapes
     from ..text import neutral
@@ -414,7 +417,7 @@ def told_error(refused: GateError) -> ToolResult:
 
 
 def field_in_form(question: Question) -> Json | None:
-    """A question as one field of a form; None where it takes more than that."""
+    """Return a question as one field of a form; None where it takes more than one."""
     if question.type in ("form", "session"):
         return None
     known = type_of(question).value_schema(question)
@@ -434,7 +437,7 @@ def field_in_form(question: Question) -> Json | None:
 
 
 def plain_value(gate: Gate, key: str, value: Any) -> Any:
-    """A value of the form as an answer has it."""
+    """Return a value of the form as an answer has it."""
     question = next((one for one in gate.opened.questions if one.key == key), None)
     if question is None:
         raise BadAnswer(
@@ -512,7 +515,7 @@ def as_result(told: ToolResult) -> CallToolResult:
 
 
 class WaitCall:
-    """One call of `wait`: it looks again and again, says that it still does, and asks whoever sits at the client meanwhile."""
+    """Call of `wait`: it looks again and again, says that it still does, and asks the person at the client."""
 
     def __init__(
         self, tools: GateTools, ctx: ServerRequestContext[Any], params: CallToolRequestParams
@@ -560,7 +563,7 @@ class WaitCall:
         return as_result(self.told)
 
     async def until(self, seconds: float) -> None:
-        """Until the gate is decided, somebody said something, or the time is over; `told` says which."""
+        """Wait until the gate is decided, somebody said something, or the time is over; `told` says which."""
         import anyio
         from anyio import to_thread
 
@@ -574,7 +577,7 @@ class WaitCall:
             await self.ctx.session.report_progress(passed, seconds, f"gate {self.id} waits for a person")
 
     def settle(self, told: ToolResult) -> None:
-        """The first word counts: somebody at the client may have been before what was read."""
+        """Let the first word count: somebody at the client may have been faster than what was read."""
         self.told = self.told or told
 
     async def ask_there(self, text: str, schema: Json) -> None:
@@ -587,7 +590,7 @@ class WaitCall:
         await self.heard(said)
 
     async def heard(self, said: Any) -> None:
-        """What was filled in. Declined, cancelled or empty is no answer."""
+        """Take what was filled in at the client; a declined, cancelled or empty form is no answer."""
         from anyio import to_thread
 
         if getattr(said, "action", "") == "accept" and said.content:

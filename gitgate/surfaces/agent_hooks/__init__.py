@@ -120,7 +120,7 @@ def made(event: HookEvent) -> HookReply:
 
 
 def run_stopped(event: HookEvent) -> HookReply:
-    """A run that ends with `needs_input` or `NEEDS_HUMAN`, said or signalled, has asked."""
+    """Open a gate for a run that ends with `needs_input` or `NEEDS_HUMAN`, in its words or by a signal file."""
     if event.attended or event.subagent or not event.session:
         return NOTHING
     from ...acts import needs
@@ -146,13 +146,13 @@ def run_stopped(event: HookEvent) -> HookReply:
 
 
 def cannot(event: HookEvent, reason: str) -> HookReply:
-    """The agent is told once that it was not heard; a second time it may end."""
+    """Tell the agent once that its question was not heard; a second time it may end."""
     words = f"Your question could not be asked: {reason}. Say so in your result."
     return NOTHING if event.again else HookReply(json.dumps({"decision": "block", "reason": words}))
 
 
 def session_end(event: HookEvent) -> HookReply:
-    """Save the conversation for the gates that it waits at: only now are the last words in it."""
+    """Save the conversation for the gates at which it waits: only now are its last words in it."""
     if not event.session:
         return NOTHING
     from ...acts.needs import save_sessions
@@ -187,7 +187,7 @@ def still_waiting(event: HookEvent, desk: Desk) -> HookReply:
 
 
 def share(event: HookEvent, gates: list[str]) -> None:
-    """Push in the background: the program waits for this hook for a second and a half, and a network may take longer."""
+    """Push in the background: the program waits a second and a half for this hook, and a network may take longer."""
     from ...store.git.programs import detach, our_command
 
     desk = event.desk()
@@ -239,7 +239,10 @@ def place_of_judged(event: HookEvent, name: str) -> Path | None:
 
 
 def program_above(event: HookEvent) -> str:
-    """The process of the agent's program that told of the event, as no other was or will be; empty where it is not seen."""
+    """Return the process of the agent's program that told of the event, under a name that no other process gets.
+
+    Empty where that process is not seen.
+    """
     from ...context import above
     from ...context.machine import boot_id, started
 

@@ -83,7 +83,10 @@ class HookEvent:
         return not alone and self.env.get("CLAUDE_CODE_ENTRYPOINT", "") in ATTENDED
 
     def desk(self) -> Desk:
-        """The repository that the agent works in: where it stands, unless it wandered out of the one it was started in."""
+        """Return the repository that the agent works in.
+
+        That is where it stands, unless it wandered out of the repository that it was started in.
+        """
         home = self.env.get("CLAUDE_PROJECT_DIR", "")
         try:
             here = self.open(self.cwd)
@@ -100,7 +103,7 @@ class HookEvent:
         return here if started.repo.common_dir == here.repo.common_dir else started
 
     def open(self, place: Path) -> Desk:
-        """A desk there; `close` closes it."""
+        """Open a desk at a place; `close` closes it."""
         from ...context import open_desk
 
         env = {name: value for name, value in self.env.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")}
@@ -163,7 +166,7 @@ def last_words(event: HookEvent, most: int = 400_000) -> str:
 
 
 def settled_tail(event: HookEvent, most: int) -> bytes:
-    """The end of the transcript, once it has the call that the event is about."""
+    """Return the end of the transcript, once that has the call of the event, or after a short wait."""
     until = time.monotonic() + TRANSCRIPT_TIMEOUT
     while True:
         tail = tail_of(event.transcript, most)
@@ -201,7 +204,10 @@ def tail_of(transcript: str, most: int) -> bytes:
 
 
 def spoken(record: object) -> str | None:
-    """The text of an assistant's record; None for a record of another kind, or one without words. A person's ends the search."""
+    """Return the text of an assistant's record; None for a record of another kind, or one without words.
+
+    A person's record gives an empty text, which ends the search.
+    """
     if not isinstance(record, dict) or record.get("isSidechain") is True:
         return None
     message = record.get("message")
@@ -230,12 +236,12 @@ HERE_ALONE = "If it is resumed in another place, the call is not made there{}, a
 
 
 def real_path(event: HookEvent, path: str) -> str:
-    """A path with its links followed, from where the call is made."""
+    """Return a path with its links followed, from where the call is made."""
     return path if "\0" in path else os.path.realpath(event.cwd / path)
 
 
 def here_of(desk: Desk) -> str:
-    """The folder of the repository that the agent is in, links followed."""
+    """Return the folder of the repository that the agent is in, with links followed."""
     return os.path.realpath(desk.repo.place)
 
 
@@ -270,7 +276,7 @@ def elsewhere_words(event: HookEvent, placed: Placed) -> str:
 
 
 def left_behind(event: HookEvent, desk: Desk) -> str:
-    """Why a file is not written: the agent still names the folder that it worked in before it was resumed elsewhere."""
+    """Return why a file is not written: the agent names the folder of its work before it was resumed elsewhere."""
     from ...acts.needs import named_gate
 
     path = event.given.get(calls.FILES.get(event.tool, ""))
@@ -287,7 +293,7 @@ def left_behind(event: HookEvent, desk: Desk) -> str:
 
 
 def in_this_place(event: HookEvent, desk: Desk, gate: Gate) -> tuple[Mapping[str, object], str]:
-    """An approved call as it is to be made in this folder, or why it is not to be."""
+    """Return an approved call as it is to be made in this folder, or why it is not to be made."""
     from ...context import machine
 
     placed, here = calls.placed_of(gate), here_of(desk)
@@ -322,7 +328,7 @@ def against_unplaced(event: HookEvent, gate: Gate, here: str) -> str:
 
 
 def against_text(event: HookEvent, placed: Placed, here: str) -> str:
-    """Why a call that is a text, a command above all, is not made here; nothing where it may be."""
+    """Return why a call that is a text, a command above all, is not made here; empty where it may be made."""
     if placed.named and here != placed.root:
         return f"it names {placed.root}, where it was approved"
     cwd = os.path.realpath(event.cwd)
@@ -399,7 +405,7 @@ def may_ask(event: HookEvent) -> bool:
 
 
 def refused_ask(event: HookEvent) -> HookReply | None:
-    """Why a question in a shell is not asked now."""
+    """Return why a question in a shell is not asked now; None where it may be asked."""
     if event.subagent:
         return deny(IN_A_SHELL.format(f"{SUBAGENT} (git gate ask --wait may be used: it blocks.)"))
     from ...acts.needs import waiting
@@ -410,8 +416,9 @@ def refused_ask(event: HookEvent) -> HookReply | None:
 
 
 def second(event: HookEvent, desk: Desk, first: Gate, words: str = "{}") -> HookReply:
-    """A question is denied while another one waits. A run that went on past that one ends here: in a version that makes of it
-    what we say at once, in others because no further call of it is made.
+    """Deny a question while another one waits; end the run where it went on past that one.
+
+    Some versions of the program end the run at once. In others it ends because no further call of it is made.
     """
     reason = words.format(ONE_AT_A_TIME.format(gate=first.id))
     call = calls.call_of(first)
@@ -479,7 +486,7 @@ def rule_on_call(event: HookEvent, desk: Desk) -> CallRuling:
 
 
 def family(event: HookEvent, desk: Desk) -> list[Desk]:
-    """Other working trees of the repository that the event is about: where the agent stands, and where it was started."""
+    """Return the repository's other working trees: where the agent is, and where it was started."""
     return [one for one in event.desks if one.repo.common_dir == desk.repo.common_dir and one is not desk]
 
 
@@ -536,7 +543,7 @@ def context(event: HookEvent, more: str = "") -> str:
 def waits(
     event: HookEvent, desk: Desk, draft: Draft, rule: CallRule | None = None, placed: Placed | None = None
 ) -> HookReply:
-    """The call's gate, opened if it has none; the call is deferred while nobody has decided."""
+    """Open the call's gate, unless it has one, and defer the call while nobody has decided."""
     from ...acts.asking import AskWishes, ask
     from ...acts.needs import gate_of_call, key_of_call, turn, waiting
 
@@ -562,7 +569,7 @@ def waits(
 
 
 def silence(desk: Desk, draft: Draft) -> str | None:
-    """Return `fail` where the settings have a deadline and say `default`: these questions declare no default."""
+    """Return `fail` for a deadline that the settings end by `default`: these questions declare no default."""
     has_deadline = draft.timeout is not None or desk.settings.seconds("timeout") is not None
     return "fail" if has_deadline and desk.settings.text("onTimeout") == "default" else None
 
@@ -571,7 +578,7 @@ def silence(desk: Desk, draft: Draft) -> str | None:
 
 
 def decided(event: HookEvent, gate: Gate) -> HookReply:
-    """The outcome of a call that had to wait, as its gate has it now."""
+    """Return the outcome of a call that had to wait, as its gate has it now."""
     call, placed, desk = calls.call_of(gate), calls.placed_of(gate), event.desk()
     here = here_of(desk)
     if call is None or not calls.is_same(call, placed, event.tool, event.given, here):
@@ -604,7 +611,7 @@ def decided(event: HookEvent, gate: Gate) -> HookReply:
 
 
 def made_here(event: HookEvent, desk: Desk, gate: Gate, told: str) -> HookReply:
-    """An approved call is let through once: as it was approved, for the same files below this folder, or not here."""
+    """Let an approved call through once, for the same files below this folder; deny it where that cannot be."""
     from ...acts.needs import let_through, note_made
 
     call, why = in_this_place(event, desk, gate)
@@ -624,7 +631,10 @@ def made_here(event: HookEvent, desk: Desk, gate: Gate, told: str) -> HookReply:
 
 
 def news(event: HookEvent, gate: Gate) -> str:
-    """All that the agent is told when it goes on: in full, since a call that was made beside others may lose its result."""
+    """Return all that the agent is told when it goes on.
+
+    It is told in full: a call that was made together with others may lose its result.
+    """
     from ...questions.prompts import resume_prompt
 
     named = event.env.get("GITGATE_PROMPT_FILE", "")
@@ -639,7 +649,7 @@ def news(event: HookEvent, gate: Gate) -> str:
 
 
 def last(reason: str, first: Gate) -> HookReply:
-    """Denied, and the run ends."""
+    """Deny the call, and end the run."""
     over = {"continue": False, "stopReason": f"gate {first.id} waits for an answer"}
     return HookReply(json.dumps({**deny(reason).value, **over}))
 
@@ -651,7 +661,7 @@ def deny(reason: str, told: str = "") -> HookReply:
 def decision_reply(
     decision: str, reason: str = "", told: str = "", **more: Mapping[str, object]
 ) -> HookReply:
-    """A decision in the program's own form."""
+    """Return a decision on a call in the program's own form."""
     output: dict[str, object] = {"hookEventName": "PreToolUse", "permissionDecision": decision}
     output |= {"permissionDecisionReason": reason} if reason else {}
     output |= {"additionalContext": told} if told else {}

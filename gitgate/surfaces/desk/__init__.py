@@ -44,7 +44,7 @@ HEAD_OF_AGENTS = "AGENT"
 
 @dataclass(frozen=True)
 class RepositoryState:
-    """One repository as it was read. `elsewhere` are gates of which another clone on this machine knows more."""
+    """State of one repository as it was read. `elsewhere`: gates of which another clone on this machine knows more."""
 
     place: Path
     gates: tuple[Summary, ...] = ()
@@ -56,7 +56,7 @@ class RepositoryState:
 
 @dataclass(frozen=True)
 class GateChange:
-    """A gate that waited, and does not any more."""
+    """Gate that waited, and does not any more."""
 
     place: Path
     id: str
@@ -65,7 +65,7 @@ class GateChange:
 
 @dataclass(frozen=True)
 class InboxRow:
-    """A line of a list: of which repository, and by what it is found again however the list changes."""
+    """Row of a list: its repository, and the key by which it is found again however the list changes."""
 
     key: str
     place: Path
@@ -75,7 +75,7 @@ class InboxRow:
 
     @property
     def words(self) -> str:
-        """What is looked through."""
+        """Text of the row that the list's filter searches."""
         if self.gate is not None:
             one = self.gate
             parts = [one.id, one.state, one.priority, one.type, one.agent, one.by, one.branch, one.title]
@@ -90,13 +90,13 @@ class InboxRow:
 
 
 def known_places(env: Mapping[str, str], here: Path | None) -> list[Path]:
-    """The repository that one stands in, then those that `git gate init` was run in."""
+    """Return the repository of the current directory, then those in which `git gate init` was run."""
     found = [here] if here is not None else []
     return list(dict.fromkeys([*found, *repositories(env)]))
 
 
 def read_repository(desk: Desk) -> RepositoryState:
-    """All that is shown of a repository; what cannot be read is said, and hides no other."""
+    """Read all that is shown of a repository; an error is shown, and hides no other repository."""
     place = desk.repo.place
     try:
         every = list_gates(desk, Filter(all=True))
@@ -118,7 +118,10 @@ def shape_of_run(desk: Desk, name: str) -> Mapping[str, Any] | None:
 
 @dataclass
 class InboxModel:
-    """What is shown. A list keeps what is chosen by its id: what comes or goes above it moves the line, never the choice."""
+    """State of the desk's lists.
+
+    A list keeps its chosen row by id: rows that come or go above it move the line, never the choice.
+    """
 
     clock: Callable[[], float]
     order: list[Path] = field(default_factory=list)
@@ -131,7 +134,7 @@ class InboxModel:
     _at: dict[str, int] = field(default_factory=dict)
 
     def take(self, state: RepositoryState) -> list[GateChange]:
-        """Show a repository as it is now; the gates that waited there, and do not any more."""
+        """Show a repository as it is now; return the gates that waited there before, and do not any more."""
         before = self.states.get(state.place)
         if state.place not in self.order:
             self.order.append(state.place)
@@ -152,13 +155,13 @@ class InboxModel:
 
     @property
     def rows(self) -> list[InboxRow]:
-        """The lines of the list that is looked at, filtered."""
+        """Rows of the list that is looked at, filtered."""
         rows = {"gates": self.gate_rows, "runs": self.run_rows, "agents": self.agent_rows}[self.view]()
         words = self.wanted.casefold().split()
         return [row for row in rows if all(word in row.words for word in words)] if words else rows
 
     def gate_rows(self) -> list[InboxRow]:
-        """Each gate once, most pressing first; then what is put aside, and what needs nobody at the moment."""
+        """Return each gate once, most pressing first; then those put aside, and those that need nobody at the moment."""
         found: dict[str, tuple[Path, Summary]] = {}
         for place in self.order:
             state = self.states.get(place)
@@ -172,7 +175,7 @@ class InboxModel:
         return [InboxRow(one.id, found[one.id][0], gate=one) for one in pressing]
 
     def run_rows(self) -> list[InboxRow]:
-        """Each run once; those that go on first, then the youngest."""
+        """Return each run once: those that go on first, then the youngest."""
         found: dict[str, InboxRow] = {}
         for place in self.order:
             for run in self.states[place].runs if place in self.states else ():
@@ -195,7 +198,7 @@ class InboxModel:
         return format_time(self.clock())
 
     def lines(self, rows: Sequence[InboxRow], cells: int, *, color: bool) -> list[str]:
-        """A heading and a line for each, none longer than the terminal."""
+        """Return a heading and a line for each row, none longer than the terminal."""
         if self.view == "runs":
             return run_rows(
                 [row.run for row in rows if row.run is not None], self.clock(), cells, color=color
@@ -207,7 +210,7 @@ class InboxModel:
         return table([one for one in shown if one is not None], self.clock(), cells, color=color)
 
     def shown_gate(self, row: InboxRow) -> Summary | None:
-        """With its repository where there are several, and with what is about to be said."""
+        """Return a gate with its repository where there are several, and with its pending decision."""
         one = row.gate
         if one is None:
             return None
@@ -223,7 +226,7 @@ class InboxModel:
 
     @property
     def row(self) -> InboxRow | None:
-        """The line that is chosen; where it has gone, the one that has come to its place."""
+        """Chosen row; where it is gone, the row that has come to its place."""
         rows = self.rows
         at = self.place_of(rows)
         return rows[at] if rows else None
@@ -239,7 +242,7 @@ class InboxModel:
         return at
 
     def choose(self, at: int) -> None:
-        """Choose the line at this place; the first or the last where there is none."""
+        """Choose the row at this place; the first or the last where there is none."""
         rows = self.rows
         if rows:
             at = max(0, min(at, len(rows) - 1))
@@ -250,7 +253,7 @@ class InboxModel:
 
     @property
     def headline(self) -> str:
-        """`2 wait · 1 answered · 1 put aside`; what could not be read comes first."""
+        """Headline, such as `2 wait · 1 answered · 1 put aside`; what could not be read comes first."""
         now, counts = self.now, dict[str, int]()
         for row in self.gate_rows():
             if row.gate is not None:
@@ -270,7 +273,7 @@ class InboxModel:
 
 @dataclass(frozen=True)
 class GateOnScreen:
-    """A gate as it is on the screen: what is decided is bound to this."""
+    """Gate as it is on the screen: a decision is bound to this version of it."""
 
     place: Path
     gate: Gate
@@ -279,7 +282,10 @@ class GateOnScreen:
 
 
 def read_gate(desk: Desk, name: str, cells: int, *, color: bool, whole: bool) -> GateOnScreen:
-    """The letter with the diff of the work; not `whole`: what is needed for an answer, to stand below a list."""
+    """Read a gate's letter with the diff of its work.
+
+    Without `whole`, only what an answer needs, to be shown below a list.
+    """
     from ...acts import find_gate
     from ...gates.work import diff_of
     from ...policy.ruling import marks
@@ -304,7 +310,7 @@ def read_gate(desk: Desk, name: str, cells: int, *, color: bool, whole: bool) ->
 
 
 def brief(gate: Gate, now: float, cells: int, stat: str, *, color: bool) -> str:
-    """The letter without its history."""
+    """Return the letter without its history."""
     questions = gate.opened.questions
     parts = [
         head(gate, now, cells, archived=False, color=color),
@@ -319,7 +325,7 @@ def brief(gate: Gate, now: float, cells: int, stat: str, *, color: bool) -> str:
 
 
 def read_run(desk: Desk, name: str, cells: int, *, color: bool) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """A run with its steps: glyph, agent, how long it took."""
+    """Read a run with its steps: glyph, agent, and how long each took."""
     shape = details_of(desk, find_run(desk, name))
     return shape, tuple(run_page(shape, desk.clock(), cells, color=color).split("\n"))
 
@@ -336,7 +342,7 @@ HERE = ("--via", "desk")
 
 @dataclass(frozen=True)
 class GateCommand:
-    """What is typed after `git gate`, where, and what it comes to in a word or two."""
+    """Command after `git gate`, with its place, and with what it does in a word or two."""
 
     place: Path
     gate: str
@@ -344,7 +350,7 @@ class GateCommand:
     does: str
 
     def shown(self, *, there: bool) -> str:
-        """As a person would type it who has the gate before them; `there`: it is not the repository that they stand in."""
+        """Return the command as the person would type it. `there`: it is of another repository than the current one."""
         where = f"-C {quote(str(self.place))} " if there else ""
         words = self.words[:-2] if self.words[-2:] == HERE else self.words
         words = words[:-2] if words[-2:-1] == (SEEN,) else words
@@ -360,7 +366,7 @@ def short(gate: Gate) -> str:
 
 
 def the_only(gate: Gate) -> Question:
-    """A key answers one question; several are answered in the editor."""
+    """Return a gate's only question, since a key answers just one; several are answered in the editor."""
     questions = gate.opened.questions
     if len(questions) > 1:
         raise Usage(
@@ -371,7 +377,7 @@ def the_only(gate: Gate) -> Question:
 
 
 def approving(place: Path, gate: Gate, *, yes: bool, amend: bool = False) -> GateCommand:
-    """What `a` and `r` mean; refused at once where they are no answer to the question."""
+    """Return the command for `a` or `r`; refuse at once where that is no answer to the question."""
     the_only(gate)
     read_answer(gate.opened.questions, Given(approve=yes))
     does = "approve" if yes else "reject"
@@ -379,7 +385,7 @@ def approving(place: Path, gate: Gate, *, yes: bool, amend: bool = False) -> Gat
 
 
 def choosing(place: Path, gate: Gate, number: int, *, amend: bool = False) -> GateCommand:
-    """What a digit means: the option at that place."""
+    """Return the command for a digit, which chooses the option at that place."""
     question = the_only(gate)
     labels = question.labels
     if type_of(question).approves and not labels:
@@ -396,7 +402,7 @@ def choosing(place: Path, gate: Gate, number: int, *, amend: bool = False) -> Ga
 
 
 def saying(place: Path, gate: Gate, words: str, *, amend: bool = False) -> GateCommand:
-    """An answer in one line: to a choice a label, a number, or words of one's own."""
+    """Return the command for an answer in one line; for a choice that is a label, a number, or the person's own words."""
     question = the_only(gate)
     try:
         read_answer(gate.opened.questions, Given(text=words))
@@ -409,19 +415,19 @@ def saying(place: Path, gate: Gate, words: str, *, amend: bool = False) -> GateC
 
 
 def answer_words(question: Question, text: str) -> tuple[str, ...]:
-    """What begins with `-` or `@` would be read as something else."""
+    """Return the arguments of an answer: words that begin with `-` or `@` need a flag, or are read as something else."""
     return ("-a", f"{question.key}={text}") if text[:1] in ("-", "@") else (text,)
 
 
 def respond_with(place: Path, gate: Gate, words: tuple[str, ...], does: str, *, amend: bool) -> GateCommand:
-    """Bound to the very commit that was shown."""
+    """Return a command that answers a gate, bound to the very commit that was shown."""
     more = ("--amend",) if amend else ()
     argv = ("respond", short(gate), *words, *more, SEEN, gate.tip, *HERE)
     return GateCommand(place, gate.id, argv, one_line(does, 40))
 
 
 def stopping(place: Path, name: str, reason: str) -> GateCommand:
-    """The end of a gate or of a run."""
+    """Return the command that ends a gate or a run."""
     return GateCommand(place, name, ("stop", name[:6], "--reason", reason, *HERE), "stop")
 
 
@@ -431,7 +437,7 @@ def deferring(place: Path, gate: Gate, duration: str) -> GateCommand:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What came of a command: its words, and its exit code."""
+    """Result of a command: its words and its exit code."""
 
     command: GateCommand
     code: int
@@ -443,7 +449,7 @@ class CommandResult:
 
 
 def run_gate_command(command: GateCommand, env: Mapping[str, str]) -> CommandResult:
-    """Run it beside the desk, and hear what it says. `--json` has an error as words and a hint."""
+    """Run a command in a process of its own, and return its words; `--json` gives an error as words and a hint."""
     said = run_beside([*command.argv, "--json"], command.place, env)
     if said.code == 0:
         return CommandResult(command, 0, one_line(said.err.strip()) or f"gate {command.gate[:6]}: done")
@@ -463,14 +469,14 @@ class PendingCommand:
 
 @dataclass
 class DecisionQueue:
-    """Decisions that can still be taken back: each is run when its seconds are over, or when the desk is left."""
+    """Decisions that can still be taken back: each is sent when its seconds are over, or when the desk is left."""
 
     seconds: float
     monotonic: Callable[[], float]
     waiting: list[PendingCommand] = field(default_factory=list)
 
     def add(self, command: GateCommand) -> None:
-        """Of one gate the last word counts."""
+        """Add a decision; of one gate the last one counts."""
         self.drop(command.gate)
         self.waiting.append(PendingCommand(command, self.monotonic() + self.seconds))
 
@@ -481,26 +487,26 @@ class DecisionQueue:
         return found.command if found is not None else None
 
     def undo(self, gate: str | None = None) -> GateCommand | None:
-        """Take back what is about to be said at this gate, else what was decided last; None where nothing waits."""
+        """Take back the pending decision on this gate, else the latest one; None where nothing is pending."""
         if gate is not None and any(one.command.gate == gate for one in self.waiting):
             return self.drop(gate)
         return self.waiting.pop().command if self.waiting else None
 
     def due(self) -> list[GateCommand]:
-        """Those whose time is over; they cannot be taken back any more."""
+        """Take out the decisions whose time is over; they cannot be taken back any more."""
         now = self.monotonic()
         ready = [one for one in self.waiting if one.due <= now]
         self.waiting = [one for one in self.waiting if one.due > now]
         return [one.command for one in ready]
 
     def all(self) -> list[GateCommand]:
-        """Everything, now: whoever leaves the desk does not wait."""
+        """Take out all decisions now: whoever leaves the desk does not wait."""
         ready, self.waiting = self.waiting, []
         return [one.command for one in ready]
 
     @property
     def notes(self) -> dict[str, str]:
-        """What stands at each such gate in the list."""
+        """Note for each gate that has a pending decision, as the list shows it."""
         now = self.monotonic()
         return {
             one.command.gate: f"{one.command.does} in {max(0, round(one.due - now))} s"

@@ -32,7 +32,7 @@ LEAST_FOR_BRIEF = 18
 
 
 class LetterScreen(GateScreen):
-    """One gate, whole: question, context, the work with its diff, how to answer, history."""
+    """Screen of one gate, whole: question, context, the work with its diff, how to answer, history."""
 
     KEYS = ON_LETTER
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(ON_LETTER)
@@ -67,7 +67,7 @@ class LetterScreen(GateScreen):
         self.refresh_shown()
 
     def on_inbox_changed(self) -> None:
-        """What was shown has changed in the record: it is shown anew, and what is pressed next is about that."""
+        """Show the gate anew where its record has changed: the next key is about the new record."""
         row = self.services.model.find(self.gate)
         known = row.gate.tip if row is not None and row.gate is not None else "over"
         if self.letter is not None and known not in (self._known, self.letter.gate.tip):
@@ -131,7 +131,7 @@ class LetterScreen(GateScreen):
         self.dismiss()
 
     def action_next(self, by: int) -> None:
-        """The next one in the list, without going back there."""
+        """Show the next gate of the list, without going back there."""
         model = self.services.model
         model.view = "gates"
         rows = model.rows
@@ -144,7 +144,7 @@ class LetterScreen(GateScreen):
 
 
 class RunScreen(GateScreen):
-    """A run with its steps; the keys of a gate act on the one that it waits at."""
+    """Screen of a run with its steps; the keys of a gate act on the gate at which the run waits."""
 
     KEYS = ON_LETTER
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -160,7 +160,7 @@ class RunScreen(GateScreen):
 
     @property
     def shown(self) -> GateOnScreen | None:
-        """Nothing is decided here: what a gate asks stands in its letter."""
+        """No gate: nothing is decided on this screen, since the gate's letter has the question."""
         return None
 
     @property
@@ -246,7 +246,7 @@ class RunScreen(GateScreen):
 
 
 class InboxScreen(GateScreen):
-    """The lists. Below a list of gates stands what the chosen one asks, where there is room."""
+    """Screen of the lists. Where there is room, the question of the chosen gate is shown below the list."""
 
     KEYS = ON_LIST
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(ON_LIST)
@@ -287,7 +287,7 @@ class InboxScreen(GateScreen):
 
     @property
     def shown(self) -> GateOnScreen | None:
-        """What stands below the list, if it is the chosen gate and all of it is to be seen."""
+        """Chosen gate, where it is the one that is shown below the list."""
         row, brief = self.row, self.brief
         if row is None or row.gate is None or brief is None or brief.gate.id != row.key:
             return None
@@ -302,12 +302,12 @@ class InboxScreen(GateScreen):
 
     @property
     def whole(self) -> bool:
-        """Whether nothing of what is asked is cut off."""
+        """Return whether all that is asked is visible, with nothing cut off."""
         view = self.query_one("#brief", LinesView)
         return view.display and self.brief is not None and len(self.brief.lines) <= view.size.height
 
     def decide_with(self, make: Callable[[Path, Gate], GateCommand]) -> None:
-        """Nobody answers what they have not seen: where it is cut off, the letter is opened instead."""
+        """Decide on the chosen gate; where its question is cut off, open the letter instead, so that all of it is read."""
         shown = self.shown
         if shown is not None and shown.gate.state == AWAITING and not self.whole:
             self.services.tell("read all of it first: the same key answers here")
@@ -467,14 +467,14 @@ class InboxScreen(GateScreen):
 
 
 def without_colors(line: str) -> str:
-    """Without colours."""
+    """Return text without colours."""
     from rich.text import Text
 
     return Text.from_ansi(line).plain
 
 
 class DeskApp(DeskServices):
-    """`git gate desk`."""
+    """Application `git gate desk`."""
 
     TITLE = "git gate desk"
     ENABLE_COMMAND_PALETTE = False
@@ -495,7 +495,10 @@ class DeskApp(DeskServices):
         self.begin()
 
     def action_help_quit(self) -> None:
-        """Ctrl-C copies elsewhere, so that it ends nothing here. Textual would name a key that the desk does not teach."""
+        """Say how to leave: Ctrl-C copies elsewhere, so that it ends nothing here.
+
+        Textual itself would name a key that the desk does not teach.
+        """
         self.tell("q leaves the desk")
 
     def open_letter(self, place: Path, gate: str, *, amending: bool = False) -> None:

@@ -58,7 +58,7 @@ TELL_EVERY = 5.0
 
 @dataclass
 class WatchedPlace:
-    """A repository: how it looked when it was read. `held`: the lock of the desk there."""
+    """Repository that is watched, and how it looked when it was read. `held`: the lock of the desk there."""
 
     place: Path
     repo: Repository | None = None
@@ -70,9 +70,11 @@ class WatchedPlace:
 
 @dataclass
 class InboxWatch:
-    """`read` is told of each repository as it is now; `say` of what this clone did about what stood still, and of silence.
+    """Watch over the desk's repositories.
 
-    `tell` looks once whether anybody is to be told of a repository's gates, until the event; False where nobody ever is.
+    `read` gets each repository as it is now; `say` gets what this clone did about stalled gates, and about silence.
+    `tell` looks once whether anybody is to be told of a repository's gates, until the event; False where nobody ever
+    is.
     """
 
     places: Sequence[Path]
@@ -103,7 +105,7 @@ class InboxWatch:
                     end_listening(watched.repo, number, AT_DESK)
 
     def nudge(self) -> None:
-        """Look now: something was done here."""
+        """Look at once, since something was done here."""
         self._nudged.set()
 
     def reading(self) -> None:
@@ -116,7 +118,7 @@ class InboxWatch:
             self._nudged.wait(POLL)
 
     def look(self, watched: WatchedPlace, *, insist: bool = False) -> None:
-        """Read it again, if anything can have changed."""
+        """Read a repository again, if anything can have changed."""
         # Before it is read: what moves meanwhile is seen the next time.
         now = fingerprint(watched.repo) if watched.repo is not None else ()
         due = self.monotonic() - watched.read_at > AT_LEAST_EVERY
@@ -144,14 +146,17 @@ class InboxWatch:
             desk.close()
 
     def attend(self, watched: WatchedPlace, desk: Desk) -> None:
-        """Whoever asks here is not told that nobody listens. Of two desks one is noted; the other is when that one has gone."""
+        """Note that the desk listens here: whoever asks is not told that nobody does.
+
+        Of two desks one is noted. The other is noted when that one has gone.
+        """
         with self._attending, suppress(GateError, OSError):
             if watched.held is None and not self.over.is_set():
                 who = Attentive(desk.person(), os.getpid(), host_name(), AT_DESK, desk.now)
                 watched.held = begin_listening(desk, who, AT_DESK)
 
     def telling(self) -> None:
-        """Those who want to hear of gates, also of deadlines and reminders; what is cut off is sent by whoever looks next."""
+        """Notify people of gates, deadlines and reminders; whoever looks next sends what is cut off here."""
         tell = self.tell
         left = list(self.places) if tell is not None else []
         while tell is not None and left and not self.over.is_set():
@@ -174,10 +179,11 @@ AGES_EVERY = 15.0
 
 @dataclass(frozen=True)
 class DeskWorld:
-    """What the desk is given: where it stands, and how a terminal is lent.
+    """Surroundings of the desk: its repositories, and how it lends out a terminal.
 
-    `lend` starts a program on this terminal, waits for its end, and gives its exit code. `edit` opens the person's editor on
-    a folder, and says what went wrong. `tell` sends what people are to be told of a repository's gates (see InboxWatch).
+    `lend` starts a program on this terminal, waits for its end, and gives its exit code. `edit` opens the person's
+    editor on a folder, and says what went wrong. `tell` sends what people are to be told of a repository's gates (see
+    InboxWatch).
     """
 
     places: Sequence[Path]
@@ -210,11 +216,11 @@ class CommandEnded(Message):
 
 
 class InboxChanged(Message):
-    """What is shown may have changed."""
+    """Message that the shown lists may have changed."""
 
 
 class DeskServices(App[None]):
-    """The application without its screens."""
+    """Application without its screens."""
 
     def __init__(self, world: DeskWorld) -> None:
         super().__init__()
@@ -236,22 +242,25 @@ class DeskServices(App[None]):
         self._drawn = time.monotonic()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Without colour: none at all. Textual by itself would take greys."""
+        """Return the filters of lines. Without colour one of them removes all of it: Textual itself would use greys."""
         filters = super().get_line_filters()
         return filters if self.world.color else [*filters, NoColor()]
 
     def heard(self, message: Message) -> None:
-        """From any thread; nobody hears it any more when the desk is being left."""
+        """Post a message from any thread; it is dropped once the desk is being left."""
         if self.is_running:
             self.post_message(message)
 
     def open_desk(self, place: Path) -> Desk:
-        """One for this thread alone. Nothing that it starts asks anybody for a password."""
+        """Open a desk for this thread alone. Nothing that it starts asks anybody for a password."""
         env = {"SSH_ASKPASS": "false", **self.world.env, **NO_PROMPTS}
         return opened(place, env, clock=self.world.clock)
 
     def begin(self) -> None:
-        """A terminal that is closed, and a polite end, leave as `q` does: what was decided is sent."""
+        """Start to watch and to send.
+
+        A closed terminal, and a polite end, leave as `q` does: what was decided is sent.
+        """
         self.watching.start()
         for number in (signal.SIGTERM, signal.SIGHUP):
             with suppress(ValueError, RuntimeError):  # not the main thread's loop
@@ -262,7 +271,7 @@ class DeskServices(App[None]):
         self.watching.stop()
 
     def tick(self) -> None:
-        """Send what can no longer be taken back; let the ages grow."""
+        """Send what can no longer be taken back, and update the ages."""
         for command in self.queue.due():
             self.send(command)
         notes = {**self.sent, **self.queue.notes}
@@ -276,7 +285,7 @@ class DeskServices(App[None]):
             self.screen.post_message(InboxChanged())
 
     def tell(self, words: str) -> None:
-        """One line for the person, until the next one."""
+        """Show one line to the person, until the next one."""
         self.said = one_line(words)
         self.changed()
 
@@ -289,7 +298,7 @@ class DeskServices(App[None]):
         return command.shown(there=command.place != self.world.here)
 
     def decided(self, command: GateCommand) -> None:
-        """It is sent in a few seconds, unless it is taken back."""
+        """Queue a decision: it is sent in a few seconds, unless it is taken back."""
         self.command = self.shown_command(command)
         self.queue.add(command)
         seconds = f"{self.queue.seconds:g} s"
@@ -297,7 +306,7 @@ class DeskServices(App[None]):
         self.tick()
 
     def send(self, command: GateCommand) -> None:
-        """Run it in a thread; one after the other, in the order in which they were decided."""
+        """Run a command in a thread, one after the other, in the order of the decisions."""
         self.sent[command.gate] = f"{command.does} …"
         self.run_worker(lambda: self.run_now(command), thread=True, exit_on_error=False, group="sending")
 
@@ -321,7 +330,7 @@ class DeskServices(App[None]):
         self.tick()
 
     def left_over(self) -> list[GateCommand]:
-        """What was decided and not sent yet, for whoever closes the desk."""
+        """Take out the decisions that were not sent yet, for whoever closes the desk."""
         return self.queue.all()
 
     # What is read
@@ -341,7 +350,7 @@ class DeskServices(App[None]):
         self.changed()
 
     def tell_by_whom(self, place: Path, gate: str, about: str) -> None:
-        """Somebody was first: who, and what they said."""
+        """Show who was first, and what they said."""
         from ...acts import find_gate, what_became
 
         try:
@@ -362,9 +371,10 @@ class DeskServices(App[None]):
     def lend(
         self, argv: Sequence[str], place: Path, how: Callable[[Sequence[str], Path], int] | None = None
     ) -> int | None:
-        """Give the terminal to a program, and take it back however that ends; its exit code, None where it could not be.
+        """Lend the terminal to a program, and take it back however that ends; return the exit code.
 
-        The program is waited for right here: an exception inside `suspend` would leave the desk without its terminal.
+        None where the terminal could not be lent. The program is waited for right here: an exception inside `suspend`
+        would leave the desk without its terminal.
         """
         code: int | None = None
         trouble = ""
@@ -387,7 +397,7 @@ class DeskServices(App[None]):
         raise NotImplementedError
 
     def edit_folder(self, folder: Path) -> None:
-        """Open the person's editor there; one in a window of its own gives the terminal back at once."""
+        """Open the person's editor on a folder; one with a window of its own gives the terminal back at once."""
         words: list[str] = []
 
         def edit(_argv: Sequence[str], place: Path) -> int:

@@ -43,7 +43,10 @@ MARK, NO_MARK = "> ", "  "
 
 
 class LinesView(ScrollView, can_focus=True):
-    """Lines with the colours of a terminal. Only those that are to be seen are laid out: a diff may have a hundred thousand."""
+    """View of lines with a terminal's colours.
+
+    Only visible lines are laid out: a diff may have a hundred thousand.
+    """
 
     DEFAULT_CSS = """
     LinesView {
@@ -69,7 +72,7 @@ class LinesView(ScrollView, can_focus=True):
         return text
 
     def style_at(self, y: int) -> Style:
-        """What is laid over a line."""
+        """Return the style that is laid over a line."""
         del y
         return Style.null()
 
@@ -103,17 +106,17 @@ class LinesView(ScrollView, can_focus=True):
 
 
 class PickList(LinesView, inherit_bindings=False):
-    """Lines of which one is chosen: it is marked and reversed, so that it is seen without colour as well."""
+    """List with one chosen line, marked and reversed, so that it is seen without colour as well."""
 
     class Picked(Message):
-        """Another line was chosen."""
+        """Message that another line was chosen."""
 
         def __init__(self, at: int) -> None:
             super().__init__()
             self.at = at
 
     class Entered(Message):
-        """The chosen line was clicked once more."""
+        """Message that the chosen line was clicked once more."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -151,7 +154,7 @@ class PickList(LinesView, inherit_bindings=False):
 
 
 class LinePrompt(ModalScreen[str | None]):
-    """One line, typed: a reason, a duration, an answer. Escape leaves with nothing said."""
+    """Prompt for one line: a reason, a duration, an answer. Escape leaves with nothing said."""
 
     DEFAULT_CSS = """
     LinePrompt { align: center bottom; }
@@ -176,7 +179,7 @@ class LinePrompt(ModalScreen[str | None]):
 
 
 class PanelScreen(ModalScreen[bool]):
-    """Words that stand over the list until Enter (yes) or Escape (no)."""
+    """Panel of words over the list until Enter (yes) or Escape (no)."""
 
     DEFAULT_CSS = """
     PanelScreen { align: center middle; }
@@ -222,7 +225,7 @@ class PanelScreen(ModalScreen[bool]):
 
 
 class DeskKey(NamedTuple):
-    """A key of the desk: its name, the key, what is said of it, and the action."""
+    """Key of the desk: its name, the key, its description, and its action."""
 
     name: str
     key: str
@@ -296,7 +299,7 @@ def shown_key(key: str) -> str:
 
 
 def hint_line(keys: Sequence[DeskKey], cells: int) -> str:
-    """The most used keys, as many as fit; `?` shows them all."""
+    """Return the most used keys, as many as fit; `?` shows them all."""
     shown = [f"{shown_key(one.key.split(',')[0])} {one.brief}" for one in keys if one.brief]
     while len("  ".join(shown)) > cells and len(shown) > 3:
         shown.pop(-4)  # never the last: how to find the others, and how to leave
@@ -304,7 +307,7 @@ def hint_line(keys: Sequence[DeskKey], cells: int) -> str:
 
 
 def key_lines(keys: Sequence[DeskKey]) -> Iterator[str]:
-    """All of them, a line each; the digits in one."""
+    """Yield all keys, a line each; the digits share one."""
     for one in keys:
         if one.name.startswith("option"):
             if one.name == "option1":
@@ -323,7 +326,7 @@ WAYS_BACK = (
 
 
 class GateScreen(Screen[None]):
-    """A screen with a gate on it, on which the keys of a gate act."""
+    """Screen with a gate, on which the keys of a gate act."""
 
     KEYS: ClassVar[tuple[DeskKey, ...]] = ON_GATE
     amending = False
@@ -334,12 +337,12 @@ class GateScreen(Screen[None]):
 
     @property
     def shown(self) -> GateOnScreen | None:
-        """The gate as the person sees it."""
+        """Gate as the person sees it."""
         raise NotImplementedError
 
     @property
     def target(self) -> tuple[Path, str] | None:
-        """The gate that is meant, also where it is not shown yet."""
+        """Gate that is meant, also where it is not shown yet."""
         return (self.shown.place, self.shown.gate.id) if self.shown is not None else None
 
     def bottom(self) -> ComposeResult:
@@ -348,14 +351,14 @@ class GateScreen(Screen[None]):
         yield Static("", id="hints", markup=False)
 
     def draw_bottom(self, command: str) -> None:
-        """What happened, the command for what is shown, and the keys."""
+        """Draw the last message, the command for what is shown, and the keys."""
         cells = self.app.size.width
         self.query_one("#said", Static).update(clip(self.services.said, cells))
         self.query_one("#command", Static).update(clip(one_line(f"$ {command}" if command else ""), cells))
         self.query_one("#hints", Static).update(clip(hint_line(self.KEYS, cells), cells))
 
     def with_gate(self, act: Callable[[Path, Gate], None]) -> None:
-        """Do something with what is shown; what is wrong with it is said."""
+        """Do something with the shown gate, and show what is wrong with it."""
         shown = self.shown
         if shown is None:
             self.services.tell("no gate is shown here" if self.target is None else "it is still being read")
@@ -380,7 +383,7 @@ class GateScreen(Screen[None]):
             )
 
     def after_decision(self) -> None:
-        """Nothing more, on a list."""
+        """Do nothing more after a decision on a list."""
 
     def ask_line(self, words: str, value: str, then: Callable[[str], None]) -> None:
         def given(line: str | None) -> None:
@@ -409,7 +412,7 @@ class GateScreen(Screen[None]):
         self.ask_answer("")
 
     def ask_answer(self, value: str) -> None:
-        """Bound to what was shown when the line was asked for."""
+        """Ask for an answer in a line, bound to what was shown when the line was asked for."""
 
         def act(place: Path, gate: Gate) -> None:
             self.refuse_closed(gate)
@@ -434,7 +437,10 @@ class GateScreen(Screen[None]):
         self.with_gate(act)
 
     def action_join(self) -> None:
-        """Before the terminal is given away the person knows to whom, why, and how to come back."""
+        """Join the agent's session.
+
+        Before the terminal is given away, the person knows to whom, why, and how to come back.
+        """
 
         def act(place: Path, gate: Gate) -> None:
             self.refuse_closed(gate)
@@ -462,7 +468,7 @@ class GateScreen(Screen[None]):
         self.with_gate(act)
 
     def in_terminal(self, command: GateCommand) -> None:
-        """The command has the terminal until it ends. What was about to be said at this gate is not said beside it."""
+        """Give the terminal to a command until it ends; a pending decision on this gate is dropped."""
         services = self.services
         services.queue.drop(command.gate)
         services.command = services.shown_command(command)
@@ -478,7 +484,7 @@ class GateScreen(Screen[None]):
         self.run_worker(lambda: self.find_tree(then_edit=False), thread=True, exit_on_error=False)
 
     def find_tree(self, *, then_edit: bool) -> None:
-        """In a thread: the working tree of the gate's work, made where there is none yet."""
+        """Find the working tree of the gate's work, in a thread; make it where there is none yet."""
         shown, services = self.shown, self.services
         if shown is None:
             return
@@ -523,7 +529,7 @@ class GateScreen(Screen[None]):
         self.ask_line(f"why is {target[1][:6]} stopped? The agent does not go on.", "", then)
 
     def action_undo(self) -> None:
-        """What is not sent yet is taken back; an answer that was sent is corrected, while nobody acts on it."""
+        """Take back a decision that is not sent yet, or correct an answer that was sent, while nobody acts on it."""
         services = self.services
         target = self.target
         taken = services.queue.undo(target[1] if target is not None else None)
@@ -545,7 +551,7 @@ class GateScreen(Screen[None]):
         self.app.push_screen(PanelScreen("Keys", "\n".join(lines)))
 
     def refresh_shown(self) -> None:
-        """Read it again: it may have changed."""
+        """Read the shown gate again: it may have changed."""
 
 
 ENDED = {
@@ -558,7 +564,10 @@ ENDED = {
 
 
 def tree_of(desk: Desk, gate: Gate) -> Path:
-    """Beside the repository, where `git gate worktree` makes it; the one that is there is used again."""
+    """Return the working tree of a gate, next to the repository, where `git gate worktree` makes it.
+
+    A tree that is there already is used again.
+    """
     from ...gates.work import beside, open_place
 
     try:

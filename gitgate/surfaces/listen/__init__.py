@@ -36,9 +36,9 @@ BUTTONS = {LATER: "Later", TERMINAL: "In the terminal", STOP: "Stop the agent…
 
 @dataclass(frozen=True)
 class Shown:
-    """What a dialog shows. `kind`: text, yesno, one or several of `rows`, or a notice, which has nothing but `ways`.
+    """Content of a dialog. `kind`: text, yesno, one or several of `rows`, or a notice, which has nothing but `ways`.
 
-    The words are neutral already (`text`), `text` in lines of bearable length; `rows` are one line each.
+    The words are neutral already (module `text`). `text` has lines of bearable length; `rows` are one line each.
     """
 
     kind: str
@@ -50,27 +50,30 @@ class Shown:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back: an answer, another way, or `other`, where there was no room for the ways: they are asked next."""
+    """Reply to a dialog: an answer, another way, or `other`.
+
+    `other` stands for the ways for which there was no room: they are asked next.
+    """
 
     act: str
     value: object = None
 
 
 class Dialog(Protocol):
-    """One program that shows questions."""
+    """Program that shows questions."""
 
     @property
     def name(self) -> str:
-        """As `--dialog` names it."""
+        """Name of the dialog, as `--dialog` takes it."""
 
     def lacks(self, env: Mapping[str, str]) -> str:
-        """What is missing here, with what mends it; empty when it can be used."""
+        """Return what is missing here, with what mends it; empty where the dialog can be used."""
 
     def command(self, shown: Shown) -> tuple[list[str], bytes]:
-        """What is started, and what it reads on standard input."""
+        """Return the command that is started, and what it reads on standard input."""
 
     def read(self, shown: Shown, ended: ProgramSaid) -> Reply | None:
-        """What its end means; None where it failed."""
+        """Return the reply that the program's end means; None where the program failed."""
 
 
 def has_display(env: Mapping[str, str]) -> bool:
@@ -84,13 +87,13 @@ def lacks_program(name: str, install: str, env: Mapping[str, str]) -> str:
 
 
 def numbers(text: str, most: int) -> list[int]:
-    """The places that a dialog named, from 0; what is none of them is left out."""
+    """Return the places that a dialog named, from 0, without those that do not exist."""
     found = [int(word) - 1 for word in re.split(r"[\s,]+", text) if word.isdecimal()]
     return [place for place in dict.fromkeys(found) if 0 <= place < most]
 
 
 def reply_by_numbers(shown: Shown, text: str) -> Reply:
-    """One row, or several, by their numbers; nothing chosen is asked again."""
+    """Return the chosen row, or several, by their numbers; where nothing was chosen, the question is asked again."""
     found = numbers(text, len(shown.rows))
     if not found:
         return Reply(AGAIN)
@@ -102,7 +105,10 @@ def way_called(shown: Shown, label: str) -> Reply | None:
 
 
 class Zenity:
-    """Its entry reads backslashes and `_`, its list markup as well, its question with `--no-markup` nothing at all."""
+    """Dialogs of zenity.
+
+    Its entry reads backslashes and `_`, its list markup as well, its question with `--no-markup` nothing at all.
+    """
 
     name = "zenity"
 
@@ -192,7 +198,7 @@ NUMBERED = re.compile(r"(\d+)\. ")
 
 
 class Osascript:
-    """macOS's own dialogs."""
+    """Dialogs of macOS itself."""
 
     name = "osascript"
 
@@ -222,7 +228,7 @@ class Osascript:
 
 
 def as_json(shown: Shown) -> bytes:
-    """What a dialog of ours reads: `buttons` are pairs of an act and a label."""
+    """Return the JSON that a dialog of ours reads: `buttons` are pairs of an act and a label."""
     said = {
         "kind": shown.kind,
         "title": shown.title,
@@ -234,7 +240,10 @@ def as_json(shown: Shown) -> bytes:
 
 
 def from_json(shown: Shown, ended: ProgramSaid) -> Reply | None:
-    """What such a dialog says: an act, with an answer its value: words, a yes or no, or places from 0."""
+    """Return the reply that a dialog of ours printed as JSON; None where it is none.
+
+    It has an act, and with an answer a value: words, a yes or no, or places from 0.
+    """
     try:
         said = json.loads(ended.out)
         act, value = str(said["act"]), said.get("value")
@@ -285,7 +294,7 @@ POWERSHELL = (
 
 
 class PowerShell:
-    """Windows, from WSL."""
+    """Dialogs of Windows, from WSL."""
 
     name = "powershell"
 
@@ -304,12 +313,12 @@ class PowerShell:
 
 
 def our_own(*args: str) -> list[str]:
-    """A command of ours. -P: the directory that we work in never takes part in finding our own code."""
+    """Return a command of ours. With -P the current directory never takes part in finding our own code."""
     return [sys.executable, "-P", "-m", "gitgate", *args]
 
 
 class Tkinter:
-    """A window that comes with most Pythons (`window`)."""
+    """Window of tkinter, which comes with most Pythons (`window`)."""
 
     name = "tkinter"
 
@@ -335,9 +344,9 @@ def usable_dialogs(env: Mapping[str, str]) -> list[Dialog]:
 
 @dataclass(frozen=True)
 class TerminalPrompt:
-    """The same where the listener sits: a process that has its terminal, so that a question answered elsewhere can be closed.
+    """Prompt on the listener's own terminal: a process of its own, so that a question answered elsewhere can be closed.
 
-    It knows every type of question. What it was told stands on its standard output.
+    It knows every type of question, and prints the reply on its standard output.
     """
 
     env: Mapping[str, str]
@@ -347,7 +356,10 @@ class TerminalPrompt:
         return our_own("-C", place, "hook", "dialog-terminal", gate, tip, str(others))
 
     def read(self, ended: ProgramSaid) -> Reply:
-        """An answer's value has `values` and `note`; whatever it said that is none of this puts the question aside."""
+        """Return the reply that the prompt printed; one that cannot be read puts the question aside.
+
+        An answer's value has `values` and `note`.
+        """
         try:
             said = json.loads(ended.out)
             reply = Reply(str(said["act"]), said.get("value"))
@@ -374,7 +386,7 @@ WIDE, HIGH = 76, 5
 
 
 class QuestionWindow:
-    """One question, with what may be answered and done instead."""
+    """Window with one question, its possible answers, and what may be done instead."""
 
     def __init__(self, said: Mapping[str, Any]) -> None:
         import tkinter as tk
@@ -466,7 +478,7 @@ class QuestionWindow:
         self.hears = True
 
     def look(self) -> None:
-        """Whoever started us is gone: nobody would hear what is answered."""
+        """Close the window once the process that started it is gone: nobody would hear the answer."""
         if os.getppid() != self.parent:
             self.root.destroy()
         else:
@@ -474,7 +486,7 @@ class QuestionWindow:
 
 
 def show_window(said: Mapping[str, Any]) -> dict[str, object]:
-    """Show it, and give back what was done with it."""
+    """Show the window, and return what the person did with it."""
     window = QuestionWindow(said)
     window.root.mainloop()
     return window.result

@@ -64,7 +64,7 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 
 def kind_of_mount(place: Path, mounts: str) -> str:
-    """The type of the file system that a place is on, by the kernel's own list; empty where it does not say."""
+    """Return the type of the file system that a place is on, by the kernel's own list; empty where it is not listed."""
     found = ("", "")
     for line in mounts.splitlines():
         left, dash, right = line.partition(" - ")
@@ -78,7 +78,7 @@ def kind_of_mount(place: Path, mounts: str) -> str:
 
 
 def is_elsewhere(place: Path, mounts: Path = MOUNTS) -> bool:
-    """Whether what another machine (or Windows) writes there may not be noticed here."""
+    """Return whether writes by another machine, or by Windows, may go unnoticed at this place."""
     try:
         return kind_of_mount(place.resolve(), mounts.read_text("utf-8", "replace")) in NETWORK
     except OSError:
@@ -87,7 +87,7 @@ def is_elsewhere(place: Path, mounts: Path = MOUNTS) -> bool:
 
 @dataclass
 class ListenedRepository:
-    """One repository that is listened in."""
+    """Repository whose questions are asked here."""
 
     place: Path
     env: Mapping[str, str]
@@ -102,7 +102,10 @@ class ListenedRepository:
         return one_line(self.desk.repo.place.name, 60)
 
     def stamp(self) -> str:
-        """What changes when a gate does: git writes a new file in place of an old one, in a folder that tells so."""
+        """Return a stamp that changes when a gate does.
+
+        Git writes a new file in place of an old one, which changes the time of its folder.
+        """
         said = []
         for name in ("refs/hitl/open", "packed-refs", "reftable/tables.list"):
             try:
@@ -114,7 +117,7 @@ class ListenedRepository:
         return " ".join(said)
 
     def is_due(self, now: float) -> bool:
-        """Whether it is worth a look, by git itself."""
+        """Return whether the repository is worth a look by git itself."""
         stamp = self.stamp()
         if now < self.next_look and (self.elsewhere or stamp == self.seen):
             return False
@@ -123,14 +126,14 @@ class ListenedRepository:
         return True
 
     def fresh(self) -> Desk:
-        """With the settings and rules as they are now."""
+        """Open a desk with the settings and rules as they are now."""
         new = open_desk(self.place, self.env)
         self.desk.close()
         self.desk = new
         return new
 
     def waiting(self) -> list[Summary]:
-        """What waits for the person here: what they may answer, and have not, and did not put aside."""
+        """Return the gates that wait for the person: they may answer them, have not, and did not put them aside."""
         desk = self.fresh()
         found = list_gates(desk, Filter(states=(AWAITING,), mine=desk.person()))
         found = [one for one in own_word_last(desk, mine(desk, found)) if not one.outcome]
@@ -140,7 +143,7 @@ class ListenedRepository:
 
 @dataclass
 class Queued:
-    """One gate that waits. `not_before`: put aside until then; `passed`: as it stands, nobody here can answer it."""
+    """Gate that waits. `not_before`: put aside until then; `passed`: nobody here can answer this version of it."""
 
     repository: ListenedRepository
     summary: Summary
@@ -159,7 +162,10 @@ OWN_WORDS = "something else, in your own words"
 
 @dataclass
 class QuestionListener:
-    """Finds what waits, and asks it. `words_of` says what becomes of a recorded answer, `deliver` how it goes on its way."""
+    """Listener that finds waiting gates and asks their questions.
+
+    `words_of` says what becomes of a recorded answer, `delivery` how it goes on its way.
+    """
 
     repositories: Sequence[ListenedRepository]
     tell: Tell
@@ -183,7 +189,7 @@ class QuestionListener:
 
     @property
     def dialog(self) -> Dialog | None:
-        """What questions are shown by: the first that works here; None leaves them to the terminal, if there is one."""
+        """First dialog that works here; None leaves questions to the terminal, if there is one."""
         return self.dialogs[0] if self.dialogs else None
 
     def run(self) -> None:
@@ -198,7 +204,7 @@ class QuestionListener:
     # What waits
 
     def look(self) -> None:
-        """News of every repository that has some; cheap where it has none."""
+        """Look for news in every repository; this is cheap where there are none."""
         now = self.monotonic()
         if now >= self.next_beat:
             self.next_beat = now + BEAT
@@ -237,13 +243,13 @@ class QuestionListener:
                 known.summary = summary
 
     def gone(self, item: Queued) -> None:
-        """It waits no more, and not by us: who was first is said."""
+        """Say that a gate waits no more, and who was first: it was not answered here."""
         gate = gate_now(item.repository.desk, item.summary.id)
         words = "waits no more" if gate is None or gate.state == AWAITING else closed_words(gate)
         self.told(item, "closed", words)
 
     def first(self) -> Queued | None:
-        """The most pressing one that may be asked now."""
+        """Return the most pressing gate that may be asked now."""
         if self.dialog is None and self.terminal is None:
             return None
         now = self.monotonic()
@@ -293,7 +299,7 @@ class QuestionListener:
     # One question
 
     def ask(self, item: Queued) -> None:
-        """Show it, and do what the person wants; what waits meanwhile is looked for all the same."""
+        """Ask a gate's question and do what the person wants; meanwhile the search for waiting gates goes on."""
         try:
             gate = reload(item.repository.fresh(), item.summary.id)
         except GateError as broken:
@@ -310,13 +316,13 @@ class QuestionListener:
         item.not_before = self.monotonic() + seconds
 
     def done_with(self, item: Queued, gate: Gate) -> None:
-        """Nobody is asked it again, as it stood, for a repository that has not heard of the answer yet."""
+        """Remember an answered gate: nobody is asked it again for a repository that has not heard of the answer yet."""
         self.answered[gate.id] = frozenset(entry.commit for entry in gate.history)
         self.queue.pop(item.summary.id, None)
 
 
 def gate_now(desk: Desk, gate: str) -> Gate | None:
-    """As it stands, closed and folded away or not; None where nobody can tell."""
+    """Return the gate as it is now, also where it is closed or archived; None where nobody can tell."""
     from ...gates.history import load_archived
 
     with contextlib.suppress(GateError):
@@ -328,18 +334,18 @@ def gate_now(desk: Desk, gate: str) -> Gate | None:
 
 
 def closed_words(gate: Gate) -> str:
-    """Who was first, and what they said."""
+    """Return the words that say who was first, and what they answered."""
     said = gate.answer.answer if gate.answer is not None else None
     words = closed_error(gate).message
     return f"{one_line(printed(gate.opened.questions, said), 80)} ({words})" if said is not None else words
 
 
 class Leave(Exception):
-    """The question is over here: answered, put aside, gone, or the listener ends."""
+    """Signal that the question is over here: answered, put aside, gone, or the listener ends."""
 
 
 class Showing:
-    """One gate and the person: its dialogs, one after the other, until something is decided."""
+    """Course of one gate's dialogs, one after the other, until the person has decided something."""
 
     def __init__(self, listener: QuestionListener, item: Queued, gate: Gate) -> None:
         self.listener, self.item, self.gate = listener, item, gate
@@ -357,7 +363,7 @@ class Showing:
         return question_shown(self.item, self.gate, self.listener.others(self.item), self.problem)
 
     def act_on(self, reply: Reply) -> None:
-        """What the person did in the dialog with the question."""
+        """Do what the person chose in the dialog with the question."""
         self.problem = ""
         if reply.act == OTHER:
             ways = question_shown(self.item, self.gate, 0, "")
@@ -374,7 +380,7 @@ class Showing:
     # What is shown, and what comes back
 
     def reply(self, shown: Shown) -> Reply:
-        """What the person did; a dialog that does not work gives way to the next one."""
+        """Show a dialog and return what the person did; one that does not work gives way to the next one."""
         while True:
             dialog = self.listener.dialog
             if dialog is None:
@@ -393,7 +399,7 @@ class Showing:
                 return reply
 
     def show(self, program: ShownProgram) -> ProgramSaid:
-        """Until it ends by itself; closed when the question has gone, or changed, or the listener ends."""
+        """Show a program until it ends; close it where the question has gone or changed, or the listener ends."""
         listener = self.listener
         try:
             while (ended := program.ended()) is None:
@@ -406,7 +412,7 @@ class Showing:
             program.close()
 
     def check_still_asked(self) -> None:
-        """A question that somebody else has answered is closed here, one that changed is shown anew."""
+        """Close a question that somebody else has answered; show one anew that has changed."""
         now = self.listener.queue.get(self.gate.id)
         if now is not self.item:
             raise Leave  # who was first was said
@@ -446,7 +452,7 @@ class Showing:
         self.record(given, "")
 
     def record(self, given: Given, note: str) -> None:
-        """By the same act as from a command, bound to what was shown."""
+        """Record the answer by the act that the command uses, bound to what was shown."""
         listener, item = self.listener, self.item
         try:
             desk = item.repository.fresh()
@@ -477,14 +483,17 @@ class Showing:
         self.listener.told(self.item, "trouble", f"{why.message}; asked again in a minute")
 
     def later(self) -> None:
-        """It still waits, and is asked again after a while."""
+        """Put the question aside: it still waits, and is asked again after a while."""
         self.listener.put_aside(self.item)
         words = f"put aside; it still waits, and is asked again in {int(ASIDE / 60)} minutes"
         self.listener.told(self.item, "later", words)
         raise Leave
 
     def stop(self) -> None:
-        """The agent does not go on; why is asked first, so that no single click ends anything."""
+        """End the gate, so that the agent does not go on.
+
+        The reason is asked first, so that no single click ends anything.
+        """
         text = f"{one_line(self.gate.opened.title, 200)}\n\nWhy is it stopped? The agent does not go on, and reads this."
         title = shown_title(self.item.agent, self.item.repository.name)
         reply = self.reply(Shown("text", title, wrap(text, CELLS), ways=(BACK,)))
@@ -505,7 +514,7 @@ class Showing:
         raise Leave
 
     def in_terminal(self) -> None:
-        """Asked where the listener sits; without a terminal what is to be typed in one is said, and it is put aside."""
+        """Ask on the listener's terminal; without one, say what to type in another, and put the question aside."""
         listener, item = self.listener, self.item
         terminal = listener.terminal
         if terminal is None:
@@ -537,7 +546,7 @@ class Showing:
 
 
 def given_of(question: Question, value: object) -> Given:
-    """What was chosen or typed in a dialog; nothing in it is read as anything but that."""
+    """Return the value of a dialog as an answer; it is taken literally."""
     if isinstance(value, bool):
         return Given(approve=value)
     if isinstance(value, int):
@@ -551,7 +560,7 @@ KINDS = {"text": "text", "approval": "yesno", "choice": "one", "choices": "sever
 
 
 def question_shown(item: Queued, gate: Gate, others: int, problem: str) -> Shown:
-    """The question as a dialog has room for it: its words, the beginning of its context, the work, and what else waits."""
+    """Return the dialog of a question: its words, the beginning of its context, the work, and what else waits."""
     questions = gate.opened.questions
     only = questions[0] if len(questions) == 1 and questions[0].type != "session" else None
     kind = KINDS.get(only.kind, "notice") if only is not None else "notice"
@@ -596,7 +605,7 @@ def parts_of(gate: Gate, others: int, problem: str, kind: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def hearing(listener: QuestionListener, say: Callable[[str], None]) -> Iterator[None]:
-    """Beside the dialogs what others asked and answered is fetched."""
+    """Fetch what others asked and answered, while dialogs are shown."""
     over = threading.Event()
     env = listener.repositories[0].env
     remotes = [RemoteNews(one.place, every=HEAR_EVERY) for one in listener.repositories]
@@ -611,7 +620,7 @@ def hearing(listener: QuestionListener, say: Callable[[str], None]) -> Iterator[
 
 
 def open_listened_repository(place: Path, env: Mapping[str, str]) -> ListenedRepository:
-    """A repository to listen in, for a person whom git knows; Failure where it was not set up."""
+    """Open a repository to listen in, for a person whom git knows; raise Failure where it was not set up."""
     if not place.is_dir():
         raise Failure(f"{place} is not a directory", hint="git gate listen DIR: one that is there")
     desk = open_desk(place, env)

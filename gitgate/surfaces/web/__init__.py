@@ -74,7 +74,7 @@ FORM_WORD = "form"
 
 @dataclass(frozen=True)
 class Visitor:
-    """Whoever sends a request. `key` tells them apart from others, and holds nothing that logs in."""
+    """Sender of a request. `key` tells senders apart, and holds nothing that logs in."""
 
     key: str
     session: str = ""
@@ -85,13 +85,13 @@ class Visitor:
 
     @property
     def bound(self) -> str:
-        """What a form is bound to that is shown to them."""
+        """Identity to which a form is bound that is shown to the visitor: a session, a login or a link."""
         named = f"login {self.login}" if self.login else ""
         return self.session or named or (f"link {self.link}" if self.link else "")
 
     @property
     def sees_all(self) -> bool:
-        """A link opens one gate, and nothing else."""
+        """Return whether the visitor sees all pages: a link opens one gate, and nothing else."""
         return bool(self.session or self.login)
 
 
@@ -102,7 +102,7 @@ HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,80}", re.ASCII)
 
 @dataclass(frozen=True)
 class WebProxies:
-    """The proxies that say who somebody is: in which header, and from which addresses that is believed."""
+    """Proxies that authenticate: the header that names a person, and the addresses from which it is believed."""
 
     header: str
     networks: tuple[IPv4Network | IPv6Network, ...]
@@ -118,7 +118,7 @@ class WebProxies:
 
 
 def read_proxies(header: str, trusted: str) -> WebProxies | None:
-    """As the settings have it; None where no proxy authenticates."""
+    """Return the proxies of the settings; None where no proxy authenticates."""
     hint = "git config gitgate.web.trustedProxies '192.0.2.7 2001:db8::/64'"
     if not header.strip():
         if trusted.strip():
@@ -145,7 +145,7 @@ def read_proxies(header: str, trusted: str) -> WebProxies | None:
 
 @dataclass(frozen=True)
 class WebAddress:
-    """Where the pages are reached: this port of this machine, and `url`, where a proxy has another name for it."""
+    """Address of the pages: this port of this machine, and `url` where a proxy has another name for it."""
 
     host: str
     port: int
@@ -166,7 +166,10 @@ class WebAddress:
 
     @property
     def cookie(self) -> str:
-        """Cookies know no ports: two servers of one machine would take one another's."""
+        """Name of the login's cookie, with the port in it.
+
+        Cookies know no ports: two servers of one machine would take one another's.
+        """
         return f"{'__Host-' if self.is_secure else ''}gitgate-{self.port}"
 
     @property
@@ -175,14 +178,17 @@ class WebAddress:
 
 
 def as_browsers_say(origin: str) -> str:
-    """In small letters, and without the port that its scheme has anyway: so it stands in `Origin`, and `Host` in it."""
+    """Return an address as browsers write it in `Origin`: in small letters, without its scheme's usual port."""
     origin = origin.lower()
     return origin.removesuffix(":443" if origin.startswith("https:") else ":80")
 
 
 @dataclass
 class WebGuard:
-    """Refuses, or hands on with `scope["visitor"]`. `refused` makes a page of a status and words."""
+    """Guard of the pages: it refuses a request, or hands it on with `scope["visitor"]`.
+
+    `refused` makes a page of a status and words.
+    """
 
     app: Callable[[Scope, Receive, Send], Awaitable[None]]
     address: WebAddress
@@ -209,7 +215,7 @@ class WebGuard:
         await self.app(scope, receive, guarded)
 
     def against(self, scope: Scope, headers: Mapping[str, str]) -> tuple[int, str] | None:
-        """Why this request is refused: a status, and words; None where it is not."""
+        """Return why a request is refused, as a status and words; None where it is not."""
         wrong = malformed(scope) or self.misdirected(scope, headers)
         if wrong:
             return wrong
@@ -234,7 +240,7 @@ class WebGuard:
         return 401, why
 
     def misdirected(self, scope: Scope, headers: Mapping[str, str]) -> tuple[int, str] | None:
-        """What came by another name than ours, or from another site's page."""
+        """Return a refusal for a request to another host name than ours, or from another site's page; else None."""
         named = [word for name, word in scope["headers"] if name == b"host"]
         if len(named) != 1 or headers["host"].lower() not in self.address.hosts:
             return 421, "this is not the address of git gate's desk"
@@ -255,14 +261,17 @@ class WebGuard:
         return Visitor(word_digest(found.value), session=found.value)
 
     def by_link(self, path: str) -> Visitor | None:
-        """Whoever has a gate's link; what they are logged in as does not matter there."""
+        """Return the visitor who has a gate's link; their login does not matter there."""
         found = LINK.fullmatch(path)
         if found is None or self.logins.gate_of(found[1]) is None:
             return None
         return Visitor(word_digest(found[1]), link=found[1])
 
     def vouched_for(self, scope: Scope, proxies: WebProxies) -> Visitor | None:
-        """Whom a trusted proxy names. Two names are none, and from anybody else it is not looked at."""
+        """Return the visitor whom a trusted proxy names; None without one.
+
+        Two names count as none. The header is ignored from any other address.
+        """
         named = [word for name, word in scope["headers"] if name.decode("latin-1") == proxies.header]
         if len(named) != 1 or not proxies.trusts(peer_of(scope)):
             return None
@@ -275,11 +284,11 @@ class WebGuard:
         return Visitor(word_digest(f"login {login}"), login=login)
 
     def form_word(self, visitor: Visitor) -> str:
-        """What a form that is shown to this visitor carries."""
+        """Return the word that a form carries which is shown to this visitor."""
         return self.logins.form_word(visitor.bound)
 
     async def own_form(self, scope: Scope, receive: Receive, visitor: Visitor) -> dict[str, list[str]]:
-        """What was filled in in a form that this visitor was shown; UnfitBody where it is none."""
+        """Return the fields of a form that this visitor was shown; raise UnfitBody for any other body."""
         fields = await read_form(scope, receive)
         given = fields.get(FORM_WORD, [""])[0]
         if not hmac.compare_digest(given.encode(), self.form_word(visitor).encode()):
@@ -312,7 +321,7 @@ def peer_of(scope: Scope) -> str:
 
 
 class UnfitBody(Exception):
-    """What was sent is no form, or too large; `status` says which."""
+    """Error for a body that is refused: no form, too large, late, cut off, or another visitor's; `status` says which."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -320,7 +329,7 @@ class UnfitBody(Exception):
 
 
 async def read_form(scope: Scope, receive: Receive) -> dict[str, list[str]]:
-    """The fields of a form, with a bound on everything that whoever sends it decides."""
+    """Return the fields of a form, with a bound on everything that its sender decides."""
     kinds = [word.decode("latin-1") for name, word in scope["headers"] if name == b"content-type"]
     if [kind.partition(";")[0].strip().lower() for kind in kinds] != [FORM]:
         raise UnfitBody(415, f"expected a form ({FORM})")
@@ -363,7 +372,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class WebWorld:
-    """Which repositories the pages are of, and how one is opened: for each request anew, with the rules as they are then."""
+    """Repositories of the pages; each is opened anew for each request, with the rules as they are then."""
 
     places: Sequence[Path]
     env: Mapping[str, str]
@@ -375,7 +384,7 @@ class WebWorld:
 
 @dataclass(frozen=True)
 class ListedGate:
-    """A line of the list, and of which repository it is."""
+    """Gate in the list, with the name of its repository."""
 
     gate: Summary
     repository: str
@@ -383,7 +392,10 @@ class ListedGate:
 
 @dataclass(frozen=True)
 class WaitingList:
-    """What waits, what was put aside, and what is being acted on; of repositories that cannot be read, why."""
+    """Gates that wait, and others: put aside, or being acted on.
+
+    `trouble` says why a repository cannot be read; `more` counts the gates that are left out.
+    """
 
     waiting: list[ListedGate] = field(default_factory=list)
     others: list[ListedGate] = field(default_factory=list)
@@ -392,7 +404,7 @@ class WaitingList:
 
 
 def gathered(world: WebWorld, read: Callable[[Desk], Sequence[T]]) -> tuple[list[tuple[T, str]], list[str]]:
-    """What `read` finds in each repository, with its name; and of those that cannot be read, why."""
+    """Return what `read` finds in each repository, with its name, and why other repositories cannot be read."""
     found: list[tuple[T, str]] = []
     trouble = []
     for place in world.places:
@@ -408,7 +420,7 @@ def gathered(world: WebWorld, read: Callable[[Desk], Sequence[T]]) -> tuple[list
 
 
 def first_found(world: WebWorld, missing: GateError, find: Callable[[Desk], T]) -> T:
-    """What `find` gives in the first repository that has it. One that cannot be opened is in the way of no other."""
+    """Return what `find` gives in the first repository that has it; one that cannot be opened hides no other."""
     unread: GateError | None = None
     for place in world.places:
         try:
@@ -426,7 +438,7 @@ def first_found(world: WebWorld, missing: GateError, find: Callable[[Desk], T]) 
 
 
 def read_list(world: WebWorld) -> WaitingList:
-    """Each gate once, the most pressing first."""
+    """Return each gate once, the most pressing first."""
 
     def shown(desk: Desk) -> list[Summary]:
         return own_word_last(desk, [one for one in list_gates(desk, Filter(all=True)) if one.state in SHOWN])
@@ -445,7 +457,7 @@ def read_list(world: WebWorld) -> WaitingList:
 
 @dataclass(frozen=True)
 class FilledControl:
-    """A control of a question as the page has it: its whole name, and what stands in it."""
+    """Control of a question as the page has it: its whole name, and its content."""
 
     control: Control
     name: str
@@ -458,7 +470,7 @@ class FilledControl:
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question with what is filled in for it."""
+    """Question, with what is filled in for it."""
 
     question: Question
     shape: Mapping[str, Any]
@@ -467,8 +479,9 @@ class AskedQuestion:
 
 @dataclass(frozen=True)
 class LetterShown:
-    """All that the page of one gate says. `may`: "answer", "amend", or nothing; `remarks`: what else may be said of it;
-    `aside`: until when it is put aside.
+    """Content of one gate's page.
+
+    `may`: "answer", "amend", or nothing; `remarks`: what else may be said of it; `aside`: until when it is put aside.
     """
 
     gate: Gate
@@ -494,7 +507,10 @@ Named = list[tuple[Json, str]]
 
 
 def read_runs(world: WebWorld) -> tuple[Named, list[str]]:
-    """Runs of flows, the youngest first, and what could not be read; one that cannot be read is left to `git gate list --runs`."""
+    """Return runs of flows, the youngest first, and what could not be read.
+
+    A run that cannot be read is left to `git gate list --runs`.
+    """
 
     def runs(desk: Desk) -> list[Json]:
         shown: list[Json] = []
@@ -511,7 +527,7 @@ def read_runs(world: WebWorld) -> tuple[Named, list[str]]:
 
 
 def read_run(world: WebWorld, name: str) -> tuple[Json, str]:
-    """One run with its steps."""
+    """Return one run with its steps."""
     missing = UnknownGate(f"there is no run {name} here", hint="git gate list --runs --all")
     return first_found(
         world, missing, lambda desk: (details_of(desk, find_run(desk, name)), desk.repo.place.name)
@@ -519,7 +535,7 @@ def read_run(world: WebWorld, name: str) -> tuple[Json, str]:
 
 
 def read_trail(world: WebWorld) -> tuple[Named, list[str]]:
-    """What happened last, the newest first, and what could not be read."""
+    """Return the latest events, the newest first, and what could not be read."""
 
     def events(desk: Desk) -> Sequence[Json]:
         return events_of_all(desk)[:MOST_EVENTS]
@@ -532,7 +548,7 @@ Fields = Mapping[str, list[str]]
 
 
 def with_gate(world: WebWorld, name: str, do: Callable[[Desk, Gate, bool], T]) -> T:
-    """What `do` gives for the gate in whichever repository has it."""
+    """Return what `do` gives for the gate, in whichever repository has it."""
     missing = UnknownGate(f"there is no gate {name} here", hint="git gate list --all")
 
     def found(desk: Desk) -> T:
@@ -543,7 +559,7 @@ def with_gate(world: WebWorld, name: str, do: Callable[[Desk, Gate, bool], T]) -
 
 
 def read_letter(desk: Desk, gate: Gate, archived: bool, who: str, fields: Fields) -> LetterShown:
-    """`fields`: what was filled in before, and not taken."""
+    """Return the content of a gate's page. `fields`: what was filled in before, and not taken."""
     diff, trouble = diff_of_work(desk, gate)
     shape = shapes.gate(gate, signed=marks(desk, [gate]), archived=archived)
     return LetterShown(
@@ -567,7 +583,7 @@ def read_letter(desk: Desk, gate: Gate, archived: bool, who: str, fields: Fields
 
 
 def letter_parts(gate: Gate) -> dict[str, str]:
-    """What a letter says in words, as in a terminal but for its lines."""
+    """Return the parts of a gate's letter in words, as in a terminal, but not broken into lines."""
     return {
         "who": f"{gate.opened.asked.agent}{requester(gate.opened)}",
         "told": " · ".join(told_fields(gate.opened)),
@@ -618,7 +634,7 @@ def asked_question(place: int, question: Question, shape: Mapping[str, Any], fie
 
 
 def given_of(gate: Gate, fields: Fields) -> Given:
-    """What was filled in, as an answer."""
+    """Return the fields of a form as an answer."""
     values = {}
     for place, question in enumerate(gate.opened.questions):
         kind = type_of(question)

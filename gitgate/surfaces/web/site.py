@@ -77,7 +77,7 @@ MOST_STREAMS = 50
 
 @dataclass
 class LivePages:
-    """`version` grows with whatever moves; whoever is told of it reads anew."""
+    """Watch over what the pages show: `version` grows with each change, and open pages that hear of it read anew."""
 
     world: WebWorld
     note: Callable[[str], None]
@@ -100,7 +100,7 @@ class LivePages:
                 self.version += 1
 
     def has_moved(self, place: Path) -> bool:
-        """Whether a ref of ours has, or an agent has asked; no process is started to see that."""
+        """Return whether a ref of ours has moved, or an agent has asked; no process is started to see that."""
         if place not in self._repos:
             with suppress(GateError, OSError):
                 desk = self.world.open_desk(place)
@@ -112,12 +112,15 @@ class LivePages:
         return moved
 
     def hearing(self) -> None:
-        """Beside it, so that a remote that is slow holds up nothing of what happens on this machine."""
+        """Listen for news of the remotes, in a thread of its own: a slow remote delays nothing of this machine."""
         remotes = [RemoteNews(place) for place in self.world.places]
         hear_news(remotes, self.world.open_desk, self.note, self.over)
 
     async def events(self, may_stay: Callable[[], bool]) -> AsyncIterator[str]:
-        """As server-sent events: a number for whatever moved, as long as they may stay; a line now and then shows that it is there."""
+        """Yield server-sent events: a number for each change, for as long as the visitor may stay.
+
+        A line now and then shows that the server is still there.
+        """
         seen, said = self.version, time.monotonic()
         self.streams += 1
         try:
@@ -164,14 +167,16 @@ NOBODY = Visitor("")
 
 
 def as_text(value: object) -> object:
-    """Of whatever is shown: no character that acts or hides."""
+    """Return text without characters that act or hide, and any other value as it is."""
     return neutral(value) if type(value) is str else value
 
 
 @dataclass
 class WebSite:
-    """The pages. `words_of` says what becomes of a recorded answer, `delivery` how it goes on its way, `where` how far
-    anything else that was recorded got.
+    """Pages of the desk.
+
+    `words_of` says what becomes of a recorded answer, `delivery` how it goes on its way, `where` how far anything else
+    that was recorded got.
     """
 
     world: WebWorld
@@ -266,7 +271,10 @@ class WebSite:
     # Logging in and out
 
     async def log_in(self, request: Request) -> Response:
-        """A link with a word that works once. Its page leads on by itself, so that the word stands in no address afterwards."""
+        """Log in by a link with a word that works once.
+
+        The page leads on by itself, so that the word stays in no address.
+        """
         word = parse_qs(request.url.query).get("token", [""])[0]
         session = self.logins.redeem(word) if request.method == "GET" and word else None
         if session is None:
@@ -289,7 +297,7 @@ class WebSite:
     # What waits, and one gate
 
     async def events(self, request: Request) -> Response:
-        """That something has moved, as it does; not what."""
+        """Stream an event whenever something has moved; it does not say what."""
         visitor = visitor_of(request)
         if self.live.streams >= MOST_STREAMS:
             return self.refusal(429, "too many pages are open", visitor=visitor)
@@ -324,7 +332,7 @@ class WebSite:
         return await run_in_threadpool(self.letter, visitor, request.path_params["gate"])
 
     async def link_page(self, request: Request) -> Response:
-        """One gate, for whoever has its link. Looking uses nothing up: whatever previews links may look."""
+        """Show one gate to whoever has its link. Looking uses nothing up: a program that previews links may look."""
         visitor = visitor_of(request)
         gate = self.logins.gate_of(visitor.link) if visitor.link else None
         if gate is None:
@@ -339,7 +347,7 @@ class WebSite:
         return await self.answer_gate(request, visitor, gate)
 
     def who(self, desk: Desk, visitor: Visitor) -> str:
-        """In whose name an answer is: of this machine's person, or of whoever a proxy names."""
+        """Return in whose name an answer is: this machine's person, or whoever a proxy names."""
         return name_of_login(visitor.login) if visitor.login else desk.person()
 
     def letter(
@@ -350,7 +358,10 @@ class WebSite:
         trouble: GateError | None = None,
         deed: str = "answer",
     ) -> Response:
-        """The page of one gate; with what was wrong with what was sent, by which of its forms, and what was filled in."""
+        """Return the page of one gate.
+
+        After a form was refused, the page has the reason, the form that it concerns, and what was filled in.
+        """
         sent = fields or {}
 
         def show(desk: Desk, gate: Gate, archived: bool) -> LetterShown:
@@ -386,7 +397,7 @@ class WebSite:
         return await self.take_form(request, visitor, name, self.record)
 
     async def say_of_gate(self, request: Request) -> Response:
-        """A comment, a while for which it is put aside, or its end."""
+        """Take a remark on a gate: a comment, a time for which it is put aside, or its end."""
         visitor, deed = visitor_of(request), request.path_params["deed"]
         if deed not in REMARKS:
             return self.refusal(404, "there is no such page", visitor=visitor)
@@ -400,7 +411,7 @@ class WebSite:
         name: str,
         record: Callable[[Visitor, str, Fields], Response],
     ) -> Response:
-        """What a form of a gate's page does, if it is one that this visitor was shown."""
+        """Record what a form of a gate's page says; refuse one that this visitor was not shown."""
         try:
             fields = await self.app.own_form(request.scope, request.receive, visitor)
         except UnfitBody as unfit:
@@ -409,7 +420,7 @@ class WebSite:
         return await run_in_threadpool(record, visitor, name, fields)
 
     def record(self, visitor: Visitor, name: str, fields: Fields) -> Response:
-        """By the same act as `git gate respond`, bound to what the page showed."""
+        """Record an answer by the act that `git gate respond` uses, bound to what the page showed."""
 
         def act(desk: Desk, gate: Gate, _archived: bool) -> str:
             manner = Manner(
@@ -441,7 +452,7 @@ class WebSite:
         return RedirectResponse(f"/g/{name}", 303)
 
     def record_remark(self, deed: str, visitor: Visitor, name: str, fields: Fields) -> Response:
-        """By the same act as the command's, bound to what the page showed as an answer is."""
+        """Record a remark by the act that the command uses, bound to what the page showed as an answer is."""
         text, seen = first_of(fields, "text").replace("\r\n", "\n"), first_of(fields, "seen") or "nothing"
 
         def act(desk: Desk, gate: Gate, _archived: bool) -> str:
@@ -486,14 +497,14 @@ def page_of_gate(visitor: Visitor, gate: str) -> str:
 
 
 def evidence_of_visit(visitor: Visitor) -> dict[str, object]:
-    """On what the name of an answer stands: a login, or a link of which only its digest may be known."""
+    """Return the evidence for the name of an answer: a login, or the digest of a link, which stays secret itself."""
     if visitor.login:
         return {"login": visitor.login}
     return {"link": visitor.key} if visitor.link else {}
 
 
 def name_of_login(login: str) -> str:
-    """A login as a name; one that is an address is one here, too."""
+    """Return a login as a name; a login that is an address becomes an address here, too."""
     return f"{login.partition('@')[0]} <{login}>" if "@" in login else login
 
 
@@ -506,14 +517,14 @@ def status_of(wrong: GateError) -> int:
 
 
 def colored(diff: str) -> Markup:
-    """Coloured by line. What Pygments gives is escaped by it."""
+    """Return text coloured by line; Pygments escapes what it gives."""
     if not diff:
         return Markup()
     return Markup(highlight(diff, DiffLexer(stripnl=False), HtmlFormatter(nowrap=True)))  # noqa: S704 - escaped by Pygments
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A socket that has the port, so that what cannot be is said before anything else."""
+    """Open a socket that has the port, so that an error is reported before anything else."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -527,8 +538,10 @@ def open_socket(host: str, port: int) -> socket.socket:
 
 
 class PatientProtocol(H11Protocol):
-    """Ends a connection that sends no whole request in time. uvicorn waits for a first one for ever, and takes so many at once:
-    whoever opened that many and sent nothing would keep everybody else out.
+    """Protocol that ends a connection which sends no whole request in time.
+
+    uvicorn waits for a first request for ever, and takes only so many connections at once: whoever opened that many and
+    sent nothing would keep everybody else out.
     """
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -540,13 +553,16 @@ class PatientProtocol(H11Protocol):
         self.loop.call_later(SENT_WITHIN, self.end_if_silent, self.cycle)
 
     def end_if_silent(self, last: object) -> None:
-        """`last`: what it was answered last; it is another one as soon as the next request is there."""
+        """End the connection where no request has come since.
+
+        `last`: the request that was answered last; it is another one as soon as the next request is there.
+        """
         if self.cycle is last:
             self.transport.close()
 
 
 def serve_site(site: WebSite, listening: socket.socket, stopping: threading.Event) -> None:
-    """Until told to stop. Nothing of a request is logged: an address may hold a login's word."""
+    """Serve until told to stop. Nothing of a request is logged: an address may hold a login's word."""
     config = uvicorn.Config(
         site.app,
         access_log=False,
