@@ -17,7 +17,10 @@ INTERRUPTED = 130
 
 
 class Meaning:
-    """A row of the table. `kind`: of the errors that end so (`gitgate.errors`). As plain as it is, nothing is loaded for it."""
+    """Row of the table of exit codes. `kind`: of the errors that end so (`gitgate.errors`).
+
+    The class is as plain as it is so that nothing is loaded for it.
+    """
 
     def __init__(self, code: int, words: str, kind: str = "") -> None:
         self.code, self.words, self.kind = code, words, kind

@@ -149,7 +149,7 @@ def help_command(screen: Screen, words: tuple[str, ...]) -> None:
 
 
 def explained(words: tuple[str, ...]) -> str:
-    """The help of a verb, or of a verb within one: `policy check`."""
+    """Return the help of a verb, or of a verb within one: `policy check`."""
     command = click.get_current_context().find_root().command
     context = click.Context(command, info_name="git gate", help_option_names=["-h", "--help"])
     for word in words:
@@ -303,7 +303,7 @@ def usage_hint(wrong: click.UsageError, args: Sequence[str], verbs: Collection[s
 
 
 def flag_meant(wrong: click.UsageError) -> str:
-    """The flag that was typed as a word: `git gate init claude`."""
+    """Return the flag that was typed as a word: `git gate init claude`."""
     if not isinstance(wrong, ExtraArguments) or len(wrong.words) != 1 or wrong.ctx is None:
         return ""
     flag = f"--{wrong.words[0]}"
@@ -327,13 +327,13 @@ def quoted_words(words: Sequence[str]) -> str:
 
 
 def with_id(command: str, rest: Sequence[str]) -> str:
-    """The command with the id that was typed after the verb, if one was."""
+    """Return the command with the id that was typed after the verb, if one was."""
     given = rest[0] if rest and is_prefix(rest[0]) else "ID"
     return " ".join(given if word == "ID" else word for word in command.split(" "))
 
 
 def example_of(context: click.Context) -> str:
-    """The first example in a verb's help, for whoever left something out."""
+    """Return the first example in a verb's help, for whoever left something out."""
     lines = [line.strip() for line in (context.command.help or "").splitlines()]
     found = next((line for line in lines if line.startswith("git gate ")), "")
     return f"{found.partition('   ')[0]}   see: " if found else ""
@@ -406,7 +406,7 @@ def completion_command(screen: Screen, shell: str | None) -> None:
 
 
 def script(shell: str) -> str:
-    """Click's script for `git-gate`, and ours for `git gate`."""
+    """Return click's script for `git-gate`, and ours for `git gate`."""
     return talker(shell, click.Group()).source().rstrip("\n") + "\n" + WITHIN_GIT[shell].rstrip("\n")
 
 

@@ -79,7 +79,7 @@ VERBS = {verb: place for section in SECTIONS.values() for verb, place in section
 
 
 class Verbs(click.Group):
-    """A group that imports a verb's module when it is asked for it."""
+    """Group of verbs that imports a verb's module when it is asked for it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -163,7 +163,7 @@ def cli(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line and give back its exit code."""
+    """Run a command line and return its exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
     unbreakable()
     try:
@@ -206,14 +206,14 @@ def run_verb(args: list[str]) -> object:
 
 
 def unbreakable() -> None:
-    """A character that the terminal or the file cannot hold is spelt out; it is no reason to fail."""
+    """Spell out characters that the terminal or the file cannot hold, rather than fail."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def is_the_machines(failed: BaseException) -> bool:
-    """A full disk, a directory that may not be written, no more processes: nothing that we could have done better."""
+    """Return whether the machine failed, and not gitgate: a full disk, a read-only directory, no more processes."""
     import errno
 
     names = (
@@ -249,7 +249,7 @@ def machine_failed(args: Sequence[str], failed: BaseException) -> int:
 
 
 def complain(args: Sequence[str], code: str, message: str, hint: str, status: int) -> int:
-    """An error in the form that was asked for, and its exit code."""
+    """Print an error in the form that was asked for, and return its exit code."""
     from .terminal import as_installed
 
     message, hint = as_installed(message), as_installed(hint)
@@ -273,7 +273,7 @@ def complain(args: Sequence[str], code: str, message: str, hint: str, status: in
 
 
 def as_wide_as_shown(words: str) -> str:
-    """Broken between words, where a terminal would break within one. What is to be typed is left whole, to be copied."""
+    """Break words to the width of the terminal, between words; a command to type is left whole, to be copied."""
     if not sys.stderr.isatty():
         return words
     from shutil import get_terminal_size

@@ -15,7 +15,7 @@ OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 def run() -> NoReturn:
-    """The whole of it; Ctrl-C while we still load what we need is no traceback either."""
+    """Run the program. Ctrl-C while its modules are still loading gives no traceback either."""
     try:
         start()
     except KeyboardInterrupt:
@@ -34,7 +34,10 @@ def start() -> NoReturn:
 
 
 def leave(code: int) -> NoReturn:
-    """As `sys.exit`, without freeing each object first: that takes a tenth of a short command, and more of a long list."""
+    """Leave as `sys.exit` does, without freeing each object first.
+
+    To free them takes a tenth of a short command, and more of a long list.
+    """
     if threading.active_count() > 1:
         sys.exit(code)
     try:
@@ -47,7 +50,7 @@ def leave(code: int) -> NoReturn:
 
 
 def hold_streams() -> None:
-    """Lead a closed stream nowhere, before its number is given to the next file or pipe, which our words would end up in."""
+    """Open a closed stream on /dev/null, before the next file or pipe gets its number and our words end up there."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             mode = os.O_RDONLY if number == 0 else os.O_WRONLY
@@ -60,7 +63,7 @@ def hold_streams() -> None:
 
 
 class stop_on_signal:  # noqa: N801  read as a statement: `with stop_on_signal() as stopping`
-    """SIGTERM and SIGINT ask us to hand back what we hold; nothing is left half done."""
+    """Context in which SIGTERM and SIGINT ask us to hand back our claims, so that nothing is left half done."""
 
     def __init__(self) -> None:
         self.stopping = threading.Event()

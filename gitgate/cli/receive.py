@@ -26,7 +26,7 @@ POLICY_SETTINGS = ("policyfile", "protectedbranch", "requiresigned", "requesterm
 
 
 def pre_receive(env: Mapping[str, str], data: bytes) -> int:
-    """Refuses a push that would change or lose a gate, and says which ref and why."""
+    """Refuse a push that would change or lose a gate, and say which ref and why."""
     from pathlib import Path
 
     from ..store.git import Git
@@ -75,7 +75,7 @@ def pre_receive(env: Mapping[str, str], data: bytes) -> int:
 
 
 def against_unruled(desk: Desk, env: Mapping[str, str], gate: Gate, old: str | None) -> str:
-    """Say what speaks against a gate's new events where there is no policy: then those whom it is for are the ones who answer."""
+    """Return why a gate's new events are refused where there is no policy: then only those may answer whom it is for."""
     from ..exchange.entering import against_events
 
     why = against_events(desk, gate, old)
@@ -128,7 +128,7 @@ def has_policy(desk: Desk) -> bool:
 
 
 def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Doorkeeper:
-    """Judges who says what, by the policy as this repository's own branch has it."""
+    """Return the judge of who says what, by the policy as this repository's own branch has it."""
     from ..policy import load_book
     from ..sharing.pushers import Doorkeeper, actor_of
 
@@ -142,7 +142,7 @@ def doorkeeper(desk: Desk, env: Mapping[str, str]) -> Doorkeeper:
 
 
 def take_calls(desk: Desk) -> None:
-    """A ref that somebody pushed to have us look has done that now: whoever pushed it may not come to take it away."""
+    """Delete the refs that were pushed to have us look: we look now, and whoever pushed them may not return to do it."""
     from contextlib import suppress
 
     from ..errors import GateError
@@ -171,7 +171,7 @@ def forget_erased(desk: Desk) -> None:
 
 
 def post_receive(env: Mapping[str, str], _data: bytes) -> int:
-    """Acts on what can be acted on now, where somebody allowed that; the push is through already."""
+    """Act on what can be acted on now, where somebody allowed that; the push is through already."""
     import signal
     from contextlib import suppress
     from pathlib import Path
@@ -201,7 +201,7 @@ def post_receive(env: Mapping[str, str], _data: bytes) -> int:
 
 
 def act_on_calls(desk: Desk) -> int:
-    """Acts on everything that can be acted on here, then ends. Its talk is the log."""
+    """Act on everything that can be acted on here, then end. Its output is the log."""
     import time
 
     from ..resumption.calls import answer_calls, hand_out, look_in_turn
@@ -227,7 +227,7 @@ HOOKS: Mapping[str, Callable[[Mapping[str, str], bytes], int]] = {
 
 
 def main() -> NoReturn:
-    """One hook, from git's lines on standard input to an exit code; an error is a refusal with its reason."""
+    """Run one hook, from git's lines on standard input to an exit code; an error is a refusal with its reason."""
     gc.disable()
     from ..config import environment
     from ..errors import GateError

@@ -43,7 +43,7 @@ TOKEN, GITLAB_TOKEN = "GITGATE_GITHUB_TOKEN", "GITGATE_GITLAB_TOKEN"
 
 
 def write_outputs(screen: Screen, **words: str) -> None:
-    """Outputs of a step. Each is a word of ours: no line of it can be somebody else's."""
+    """Write the outputs of a step. Each is a word of ours: no line of it can be somebody else's."""
     append(screen, OUTPUT, "".join(f"{name}={word}\n" for name, word in words.items()))
 
 
@@ -61,7 +61,10 @@ def append(screen: Screen, variable: str, text: str) -> None:
 
 
 def summarise(screen: Screen, desk: Desk, forge: Forge) -> None:
-    """A line a gate, on the job's own page. What somebody wrote stands in code spans, where it does nothing."""
+    """Write a line for each gate on the job's own page.
+
+    What somebody wrote is put into code spans, where it does nothing.
+    """
     if not screen.env.get(SUMMARY):
         return
     lines = [
@@ -78,7 +81,10 @@ MOST_HANDED_ON = 256  # so many jobs a matrix of GitHub's may have; a later swee
 
 
 def hand_on(screen: Screen, desk: Desk, gates: list[str]) -> None:
-    """The gates whose agents the next job is to start, as the step's output `resume`: each in a job, and a group, of its own."""
+    """Write the gates whose agents the next job is to start as the step's output `resume`.
+
+    Each gate gets a job, and a group, of its own.
+    """
     import json
 
     ready = [found.gate for found in (find_gate(desk, name) for name in gates) if may_go_on(desk, found.gate)]
@@ -122,7 +128,10 @@ def act_on_gate(
 
 
 def may_start(screen: Screen, desk: Desk, forge: Forge, gate: Gate, vouched: str) -> int | None:
-    """None where its agent may be started: something is to be done, and the answer is proven; else the exit code, and why."""
+    """Return None where the gate's agent may be started; else say why not, and return the exit code.
+
+    It may be where something is to be done, and the answer is proven.
+    """
     if not (may_go_on(desk, gate) or is_retried(gate, vouched)) or gate.opened.delivery != "resume":
         screen.say(f"gate {gate.id} is {gate.state}: nothing is to be started")
         return DONE
@@ -134,7 +143,7 @@ def may_start(screen: Screen, desk: Desk, forge: Forge, gate: Gate, vouched: str
 
 
 def refuse_unprepared(desk: Desk) -> None:
-    """A job's checkout is gone after it; what an agent makes there has to get out."""
+    """Refuse a job's checkout that may not publish work: it is gone after the job, with all that an agent made there."""
     if remote_of(desk) is not None and not may_publish_work(desk):
         raise Failure(
             "an agent's commits would be lost with this checkout: nothing permits publishing them",
@@ -177,12 +186,12 @@ def job_event(screen: Screen) -> dict[str, object]:
 
 
 def accounts_behind_job(screen: Screen) -> tuple[str, ...]:
-    """The accounts that started this job; nobody's where it is none of Actions'."""
+    """Return the accounts that started this job; none where it is no job of Actions."""
     return started_by(screen.env, job_event(screen)) if in_job(screen.env) else ()
 
 
 def refuse_other_requesters(desk: Desk, logins: Sequence[str]) -> None:
-    """Nothing is pushed of an agent that named somebody else than who started it: they could answer themselves then."""
+    """Refuse to push where an agent named others than those who started it: it could let others answer its questions."""
     remote = remote_of(desk)
     others = asked_for_others(desk, remote, logins) if remote is not None and logins else []
     if others:
@@ -197,7 +206,10 @@ def refuse_other_requesters(desk: Desk, logins: Sequence[str]) -> None:
 
 
 def need_protected(screen: Screen, desk: Desk) -> None:
-    """In a job nobody's answer counts, and nobody is started, where it is not certain which branch has the policy."""
+    """Refuse to go on in a job where it is not certain which branch has the policy.
+
+    Nobody's answer counts there, and no agent is started.
+    """
     if not in_job(screen.env):
         return
     refs = protected_refs(desk)
@@ -230,14 +242,17 @@ def runner_files(screen: Screen) -> list[Path]:
 
 
 def refuse_altered(screen: Screen, desk: Desk) -> None:
-    """The agent's step was cut off, or found another way: what it left is not used to send a token anywhere."""
+    """Refuse to send a token anywhere where git's configuration is not as it was prepared.
+
+    The agent's step was cut off then, or the agent found another way to change it.
+    """
     expected = screen.env.get("GITGATE_PREPARED", "")
     if expected and config_digest(desk.repo) != expected:
         raise altered()
 
 
 def agent_command(screen: Screen) -> tuple[str, ...]:
-    """The agent's words, in which `{task}` stands for the task."""
+    """Return the agent's command, in which `{task}` stands for the task."""
     import json
 
     said = screen.env.get("GITGATE_AGENT_COMMAND", "")
@@ -254,12 +269,12 @@ def agent_command(screen: Screen) -> tuple[str, ...]:
 
 
 def job_server(screen: Screen) -> str:
-    """The job's own server; empty where there is no job."""
+    """Return the job's own server; empty where there is no job."""
     return (screen.env.get("GITHUB_SERVER_URL") or screen.env.get("CI_SERVER_URL") or "").rstrip("/")
 
 
 def credential(screen: Screen, action: str) -> int:
-    """The protocol of git credential helpers: lines of `name=value` on standard input, and the same as an answer."""
+    """Speak the protocol of git credential helpers: lines of `name=value` on standard input, and such lines as a reply."""
     if action != "get":
         return DONE
     asked = dict(line.partition("=")[::2] for line in sys.stdin.read(65_536).splitlines() if "=" in line)

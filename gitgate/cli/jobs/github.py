@@ -153,7 +153,10 @@ def claim_proven(screen: Screen, desk: Desk, forge: Forge, name: str, vouched: s
 
 
 def only_recorded(screen: Screen, desk: Desk, forge: Forge, held: HeldClaim) -> int:
-    """The agent asked in an attempt before this one, and nobody lived to say so: that is said, and nobody is started."""
+    """Record that the agent asked in an attempt before this one, and start no agent.
+
+    Nobody lived to record that in the earlier attempt.
+    """
     errand = errand_of(screen, desk, forge)
     with Renewer(errand.open_desk, held) as renewer:
         done = only_record(errand, desk, renewer, asked_before(desk, held), errand.course(held.gate))
@@ -162,7 +165,7 @@ def only_recorded(screen: Screen, desk: Desk, forge: Forge, held: HeldClaim) -> 
 
 
 def errand_of(screen: Screen, desk: Desk, forge: Forge) -> Errand:
-    """Nothing is started by it: what came of an agent is recorded."""
+    """Return what records the outcome of an agent; nothing is started by it."""
     place, env, clock = desk.repo.place, dict(desk.settings.env), desk.clock
     return Errand(
         lambda: open_desk(place, env, clock=clock),
@@ -173,7 +176,7 @@ def errand_of(screen: Screen, desk: Desk, forge: Forge) -> Errand:
 
 
 def held_here(screen: Screen, desk: Desk, gate: str) -> tuple[HeldClaim, dict[str, object]]:
-    """The claim that the job before handed on, as the remote has it."""
+    """Return the claim that the job before handed on, as the remote has it."""
     try:
         said = json.loads(screen.env.get(HELD, ""))
     except (ValueError, RecursionError):
@@ -296,7 +299,7 @@ def deliver_resumed(screen: Screen, desk: Desk, forge: Forge, folder: Path, name
 
 
 def taken(desk: Desk, parcel: Parcel, logins: Sequence[str]) -> None:
-    """Its questions are this clone's, unless they are asked for somebody else than whom they have to be."""
+    """Put the agent's questions into this clone; take them back where they are asked for others than they have to be."""
     put_in_place(desk, parcel)
     try:
         refuse_other_requesters(desk, logins)
@@ -378,7 +381,7 @@ def comment_command(screen: Screen, gate_id: str) -> int:
 
 
 def ask_job(screen: Screen, desk: Desk, forge: Forge, gate: Gate, thread: Thread) -> int:
-    """It posts the comment of what it finds pushed."""
+    """Push the gate and ask a job to post its comment: a job shows what it finds pushed."""
     if not publish(desk, gate, push=True).pushed:
         raise Failure(
             f"gate {gate.id} is not pushed, and a job shows what it finds there",
@@ -454,14 +457,17 @@ def accept_command(screen: Screen, event_file: str, resume: bool, comment_only: 
 
 
 def refuse_agents(screen: Screen, verb: str) -> None:
-    """It writes answers in the names of those whom a forge vouches for; which forge is asked, the environment says."""
+    """Refuse agents: the verb writes answers in the names of people for whom a forge vouches.
+
+    Which forge is asked, the environment says.
+    """
     desk = screen.desk()
     desk.refuse_agents(verb)
     need_protected(screen, desk)
 
 
 def finish(screen: Screen, desk: Desk, forge: Forge, done: list[Accepted], *, resume: bool) -> int:
-    """Say what became of it, and of what was found before it, and go on to the agents where they are to be started here."""
+    """Say what became of a comment, and of earlier ones, and go on to the agents that are to be started here."""
     *earlier, last = done
     for one in earlier:
         screen.say(f"{one.outcome}: {one.words}")
@@ -473,7 +479,7 @@ def finish(screen: Screen, desk: Desk, forge: Forge, done: list[Accepted], *, re
 
 
 def dispatched(screen: Screen, desk: Desk, forge: Forge, event: Dispatched, *, resume: bool) -> int:
-    """Somebody who answered in a terminal asks for the agent to go on; they vouch for exactly that answer."""
+    """Act on the request of a person who answered in a terminal; they vouch for exactly that answer."""
     why = against_dispatch(forge, event)
     if why:
         raise NotAllowed(why, hint="it is for a person who may write to this repository")

@@ -126,7 +126,7 @@ ALONE = {"login": "--login", "log_out": "--log-out", "link": "--link ID"}
 
 
 def refuse_together(flags: dict[str, Any], *, every: str, page: bool) -> None:
-    """Flags of which one would be left undone without a word."""
+    """Refuse flags that do not go together: one of them would be ignored without a word."""
     alone = [flag for name, flag in ALONE.items() if flags[name] not in (None, False)]
     beside = ["--desk"] if flags["pages"] else []
     if len(alone) > 1 or (alone and beside):
@@ -167,7 +167,7 @@ def serve_webhooks(screen: Screen, host: str, port: int, every: str, *, page: bo
 
 
 def what_waits(screen: Screen) -> str:
-    """The page, read anew; nothing is acted on for it, not even a deadline."""
+    """Return the page of waiting gates, read anew; nothing is acted on for it, not even a deadline."""
     desk = open_desk(screen.start, screen.env)
     try:
         waiting = [one for one in summaries(desk) if one.state in (*NEEDS_A_PERSON, "broken")]
@@ -186,7 +186,7 @@ class Office:
     hands: ThreadPoolExecutor
     pause: int
     known: Known = field(default_factory=dict)
-    """What the forge said before: it is asked whether that changed."""
+    """Replies of the forge so far: it is asked whether they changed."""
     swept: float = field(default_factory=time.monotonic)
 
     def work(self) -> None:
@@ -238,7 +238,7 @@ class Office:
         self.start(desk, done.resume)
 
     def start(self, desk: Desk, gates: list[str]) -> None:
-        """Agents run on, whatever comes in meanwhile; when we stop, their runner hands back what it holds."""
+        """Start agents, which run on while events come in; when we stop, their runner hands back its claims."""
         if gates and desk.settings.flag("resumeHere"):
             self.hands.submit(self.act, gates)
 
@@ -268,7 +268,7 @@ def no_desk() -> Failure:
 
 
 def change_logins(screen: Screen, *, end: bool) -> int:
-    """One more link, or an end to all logins; whether a desk is served at the moment or not."""
+    """Make one more link to log in, or end all logins; a desk need not be served at the moment."""
     logins = kept_logins(screen)
     if not end:
         screen.desk().refuse_agents("serve --login")
@@ -298,7 +298,7 @@ def say_if_unserved(screen: Screen, link: str) -> None:
 
 
 def make_link(screen: Screen, gate_id: str) -> int:
-    """For a telephone, or somebody who may answer this one gate in your name."""
+    """Make a link for one gate: for a telephone, or for somebody who may answer it in your name."""
     desk = screen.desk()
     desk.refuse_agents("serve --link")
     gate = open_gate(desk, gate_id)
@@ -317,7 +317,7 @@ def make_link(screen: Screen, gate_id: str) -> int:
 
 
 def serve_desk(screen: Screen, host: str, port: int, url: str, *, everywhere: bool) -> int:
-    """Until Ctrl-C. The link is printed once the port is ours."""
+    """Serve the desk until Ctrl-C. The link is printed once the port is ours."""
     try:
         import jinja2
         import pygments
@@ -369,7 +369,10 @@ def tell_address(screen: Screen, logins: Logins, address: WebAddress, proxies: W
 
 
 def proxies_at(screen: Screen, place: Path, host: str, url: str) -> WebProxies | None:
-    """The proxies that authenticate, by the settings there. Whoever reaches the port beyond this machine has to come by one."""
+    """Return the proxies that authenticate, by a repository's settings.
+
+    Whoever reaches the port from beyond this machine has to come through one.
+    """
     desk = open_desk(place, screen.env)
     try:
         proxies = read_proxies(desk.settings.text("web.userHeader"), desk.settings.text("web.trustedProxies"))
@@ -395,7 +398,7 @@ def proxies_at(screen: Screen, place: Path, host: str, url: str) -> WebProxies |
 
 
 def served_place(screen: Screen, place: Path) -> Path:
-    """A repository that a person serves."""
+    """Return the place of a repository that a person serves; refuse agents."""
     desk = open_desk(place, screen.env)
     try:
         desk.refuse_agents("serve")

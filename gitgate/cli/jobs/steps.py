@@ -70,7 +70,7 @@ def desk_and_forge(screen: Screen) -> tuple[Desk, Forge]:
 
 
 def fetch_gates(desk: Desk) -> None:
-    """The gates as the remote has them."""
+    """Fetch the gates as the remote has them."""
     remote = remote_of(desk)
     if remote is not None:
         bring_home(desk, remote)
@@ -232,14 +232,14 @@ def resume_command(screen: Screen, gate_id: str, event_file: str | None) -> int:
 
 
 def refresh_comment(screen: Screen, desk: Desk, forge: Forge, gate: str) -> None:
-    """The agent may take an hour; what its gate's comment asks is answered now."""
+    """Update a gate's comment before its agent starts: the agent may take an hour."""
     trouble = refresh(desk, forge, gate)
     if trouble:
         screen.warn(trouble)
 
 
 def vouched_for(desk: Desk, forge: Forge, gate: str, event_file: str | None) -> str:
-    """The answer that the job's event is about, where a person sent it whose word counts for it."""
+    """Return the answer that the job's event vouches for; empty where no person sent it whose word counts."""
     event = read_event_file(event_file) if event_file else None
     if not isinstance(event, Dispatched) or event.gate != gate:
         return ""
@@ -286,7 +286,7 @@ def run_first(screen: Screen) -> int:
 
 
 def need_program(screen: Screen, program: str) -> None:
-    """A job's machine is new: whoever wants a program there installs it."""
+    """Refuse to go on without a program: a job's machine is new, and has only what somebody installs there."""
     import shutil
 
     if shutil.which(program, path=screen.env.get("PATH")) is None:
@@ -294,7 +294,7 @@ def need_program(screen: Screen, program: str) -> None:
 
 
 def ready(screen: Screen, desk: Desk, words: Sequence[str], project: InForce) -> tuple[str, ...]:
-    """The command with what it is given by us. The task is one word, whatever it says: no shell ever reads it."""
+    """Return the agent's command with our additions. The task is one word, whatever it says: no shell ever reads it."""
     unread = held_back(screen, desk, words, project.doubt)
     now = Circumstances(unread=unread, replaced=project.replaced)
     task = first_prompt(screen.env.get("GITGATE_TASK", ""), now)
@@ -302,7 +302,10 @@ def ready(screen: Screen, desk: Desk, words: Sequence[str], project: InForce) ->
 
 
 def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> tuple[str, ...]:
-    """Say what takes no part because of a doubt, and why; the instructions that Claude Code does not load by itself then."""
+    """Say what takes no part because of a doubt, and why.
+
+    Return the instructions that Claude Code does not load by itself then.
+    """
     if not doubt:
         return ()
     screen.warn(f"what configures the agent is the branch's own: {doubt}")
@@ -316,7 +319,7 @@ def held_back(screen: Screen, desk: Desk, words: Sequence[str], doubt: str) -> t
 
 
 def uncommitted(desk: Desk) -> frozenset[str]:
-    """Files that are otherwise than the last commit has them, by name; not those that git ignores, nor signal files."""
+    """Return the files that differ from the last commit, by name, without signal files and those that git ignores."""
     said = desk.repo.git.out("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
     signals = signals_below(desk.repo, desk.settings.text("signals"))
     paths = (entry[3:] for entry in said.split(b"\0") if entry)
@@ -353,7 +356,10 @@ GITLABS_ROBOT = ("gitlab-ci[bot]", "gitlab-ci[bot]@users.noreply.gitlab.com")
 
 
 def prepare(screen: Screen) -> int:
-    """Settings of this checkout alone, none of them secret: the token stays in the environment of the steps that need it."""
+    """Write the settings of this checkout alone.
+
+    None is secret: the token stays in the environment of the steps that need it.
+    """
     desk = screen.desk()
     desk.refuse_agents("github prepare")
     if not (in_job(screen.env) or desk.settings.in_ci):
@@ -396,14 +402,17 @@ def prepare(screen: Screen) -> int:
 
 
 def requesters(screen: Screen) -> tuple[str, ...]:
-    """For whom this job asks; on a schedule for no person, whatever name its commits have."""
+    """Return for whom this job asks; on a schedule that is no person, whatever name its commits have."""
     name, email = GITLABS_ROBOT if screen.env.get("GITLAB_CI") else ROBOT
     nobody = (f"{name} <{email}>",)
     return (accounts_behind_job(screen) or nobody) if in_job(screen.env) else ()
 
 
 def default_branch(screen: Screen, desk: Desk) -> str:
-    """As the job's own event names it; a schedule's event may not, but runs on it. Else as the clone, or its server, knows it."""
+    """Return the default branch as the job's own event names it, else as the clone or its server knows it.
+
+    The event of a schedule may not name it, but a schedule runs on it.
+    """
     named = named_by_event(screen)
     if not named and screen.env.get("GITHUB_EVENT_NAME") == "schedule":
         before, heads, after = screen.env.get("GITHUB_REF", "").partition("refs/heads/")
@@ -435,7 +444,7 @@ def printable_name(name: object) -> str:
 
 
 def log_in(screen: Screen, desk: Desk) -> None:
-    """Let git ask us for the token: it is in no file, and no step has it that was not given it."""
+    """Let git ask us for the token, so that it is in no file, and only steps have it that were given it."""
     server = job_server(screen)
     if not server:
         return
@@ -448,7 +457,7 @@ def log_in(screen: Screen, desk: Desk) -> None:
 
 
 def keep_session_key(screen: Screen, desk: Desk) -> None:
-    """The key that opens encrypted sessions, for this job alone: in the runner's own folder, readable by nobody else."""
+    """Keep the key that opens encrypted sessions for this job, in the runner's own folder, readable by nobody else."""
     key, folder = screen.env.get("GITGATE_SESSION_KEY", "").strip(), screen.env.get("RUNNER_TEMP", "")
     if not key:
         return

@@ -38,7 +38,7 @@ TELL_AFTER = 1.0
 
 @dataclass(frozen=False)
 class Pulse:
-    """At most one announcement is pending; whatever is said or printed meanwhile takes its place."""
+    """Announcement of a wait: at most one is pending, and whatever is printed meanwhile takes its place."""
 
     pending: list[Timer] = field(default_factory=list)
 
@@ -69,7 +69,10 @@ LINE_ENDS = (
 
 @dataclass(frozen=False)
 class Screen:
-    """How this call of the command talks, and where it works. What is set is known once a desk was opened."""
+    """Terminal of this call of the command, and the place where it works.
+
+    Settings are known once a desk was opened.
+    """
 
     directory: str | None = None
     as_json: bool = False
@@ -95,7 +98,7 @@ class Screen:
         said: Mapping[str, str] | None = None,
         meanwhile: Callable[[], object] | None = None,
     ) -> Desk:
-        """`meanwhile`: what takes a moment itself is loaded while git says where we are."""
+        """Open the desk. `meanwhile`: a function that loads something slow while git says where we are."""
         if self.directory and not self.start.is_dir():
             raise Failure(
                 f"{self.directory} is not a directory",
@@ -112,7 +115,7 @@ class Screen:
         return desk
 
     def close(self) -> None:
-        """The verb is over: nothing of it runs on."""
+        """Close all desks at the end of a verb, so that nothing of it runs on."""
         self.pulse.stop()
         while self.desks:
             desk = self.desks.pop()
@@ -121,7 +124,7 @@ class Screen:
                 self.warn(f"warning: {words}")
 
     def emit(self, name: str, fields: Mapping[str, object], text: str) -> None:
-        """The result: one JSON object, or text."""
+        """Print the result: one JSON object, or text."""
         self.pulse.stop()
         if self.as_json:
             click.echo(json_line(name, fields))
@@ -129,11 +132,14 @@ class Screen:
             self.print(text)
 
     def print(self, text: str) -> None:
-        """Without colours, unless they are wanted; searching for some takes long, so it is not done where there are none."""
+        """Print text, without colours unless they are wanted.
+
+        The search for colours takes long, so that it is left out where there are none.
+        """
         click.echo(text, color=self.colored or "\x1b" not in text)
 
     def say(self, words: str) -> None:
-        """Talk: where it went, what happens next. Never data."""
+        """Say where something went and what happens next, on standard error. Never data."""
         if not self.quiet and words:
             self.warn(words)
 
@@ -142,8 +148,9 @@ class Screen:
         click.echo(neutral(as_installed(words)), err=True)
 
     def tell(self, words: str, deeper: int = 0) -> None:
-        """Talk that a person reads at a prompt: broken between words, where a terminal would break within one. A line goes on
-        `deeper` below its beginning.
+        """Tell a person something at a prompt, broken between words, where a terminal would break within one.
+
+        A line goes on `deeper` below its beginning.
         """
         cells = self.width if sys.stderr.isatty() else WIDEST
         self.warn(hang(words, cells, deeper=" " * deeper) if deeper else wrap(words, cells))
@@ -165,7 +172,7 @@ class Screen:
         self.say(NO_INIT)
 
     def progress(self, words: str) -> None:
-        """A sign of life on a terminal, when it takes more than a second; silence elsewhere, where nobody watches."""
+        """Show a sign of life on a terminal when something takes more than a second; stay silent elsewhere."""
         if self.quiet:
             return
         if sys.stderr.isatty():
@@ -184,7 +191,10 @@ class Screen:
 
     @contextmanager
     def waiting(self, words: str) -> Iterator[None]:
-        """Words that stand on the terminal while something is waited for, and are gone afterwards. Ctrl-C ends the waiting alone."""
+        """Show words on the terminal while something is waited for, and clear them afterwards.
+
+        Ctrl-C ends the waiting alone.
+        """
         sys.stderr.write(f"{words} …")
         sys.stderr.flush()
         try:
@@ -214,11 +224,11 @@ class Screen:
 
     @property
     def letter_width(self) -> int:
-        """Longer lines are hard to read, also where nobody cuts them."""
+        """Width of a letter's lines: longer ones are hard to read, also where nobody cuts them."""
         return min(self.width, WIDEST_LETTER)
 
     def page(self, text: str) -> None:
-        """Text for a person, through a pager as git uses one if it is longer than the terminal."""
+        """Show text to a person, through a pager as git uses one if it is longer than the terminal."""
         self.pulse.stop()
         if not self.paged(text):
             self.print(text)
@@ -235,7 +245,10 @@ class Screen:
 
 
 def json_line(name: str, fields: Mapping[str, object]) -> str:
-    """One object on one line. Text stays as it was said; an output that cannot hold it gets JSON's own escapes."""
+    """Return one object on one line of JSON.
+
+    Text stays as it was said; an output that cannot hold it gets JSON's own escapes.
+    """
     import json
 
     from ...render.shapes import thing
@@ -257,8 +270,10 @@ def verb_name() -> str:
 
 
 class VerbCommand(click.Command):
-    """A verb of the command line. A flag's one letter is read as its long name: Click looks for that first, and composes what it would
-    say of an unknown option each time that there is none. That takes 1 ms, of which most goes into loading `difflib`.
+    """Verb of the command line. A flag's one letter is read as its long name.
+
+    Click looks for a long name first. Where there is none, it composes what it would say of an unknown option. That
+    takes 1 ms each time, of which most goes into loading `difflib`.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -272,7 +287,7 @@ class VerbCommand(click.Command):
 
 
 class ExtraArguments(click.UsageError):
-    """More words than the verb takes; Click's own error has them in its message alone."""
+    """Error for more words than the verb takes. It has the words; Click's own error has them in its message alone."""
 
     def __init__(self, ctx: click.Context) -> None:
         self.words = tuple(map(str, ctx.args))
@@ -316,7 +331,7 @@ MAY_BE_BLANK = ("note", "message", "other", "summary")
 
 
 def refuse_blanks(ctx: click.Context) -> None:
-    """An option without words: a variable that was not set, mostly. It would be as if the option had never been given."""
+    """Refuse options without words: mostly a variable was not set, and the option would count as never given."""
     for param in ctx.command.params:
         if isinstance(param, click.Option) and param.name not in MAY_BE_BLANK:
             refuse_blank(ctx, param)
@@ -340,7 +355,7 @@ def refuse_blank(ctx: click.Context, param: click.Option) -> None:
 
 
 def shown_argument(ctx: click.Context, param: click.Parameter) -> str:
-    """An argument that was given, as the help names it."""
+    """Return an argument that was given, as the help names it."""
     given = isinstance(param, click.Argument) and ctx.params.get(param.name or "")
     name = param.human_readable_name
     return (name[1:-1] if name.startswith("[") and name.endswith("]") else name) if given else ""
@@ -352,7 +367,10 @@ def shown_value(param: click.Option) -> str:
 
 
 def refuse_dash(words: str | None, typed: str) -> None:
-    """`-` and `@FILE` are read where an option takes a file; as words they would be a question, a comment or an answer of themselves."""
+    """Refuse `-` and `@FILE` as words: they are read only where an option takes a file.
+
+    As words they would be a question, a comment or an answer of themselves.
+    """
     if words is not None and words.strip() == "-":
         raise Usage(
             "- is not read from standard input here, and says nothing",
@@ -386,7 +404,7 @@ def tell_of_rules(screen: Screen, desk: Desk, lead: str = "") -> None:
 
 
 def explain_alone(screen: Screen) -> None:
-    """A verb of verbs, by itself, says what there is, as git does; what was said to it goes for the verb within it, too."""
+    """Print what a group of verbs has where it is called by itself, as git does; its flags count for its verbs, too."""
     ctx = click.get_current_context()
     ctx.obj = screen
     if ctx.invoked_subcommand is None:
@@ -395,7 +413,7 @@ def explain_alone(screen: Screen) -> None:
 
 
 def fill_hint(failed: GateError, given: str | None) -> None:
-    """Make the hint ready to type: the gate that was named stands where it says ID."""
+    """Make the hint ready to type: put the gate that was named where the hint says ID."""
     if given and "ID" in failed.hint.split():
         from shlex import quote
 
@@ -403,7 +421,7 @@ def fill_hint(failed: GateError, given: str | None) -> None:
 
 
 def read_text(argument: str, what: str, *, needed: bool = False) -> str:
-    """`@FILE`, `-` for standard input, or the text itself. `needed`: a file without words is refused."""
+    """Read `@FILE`, `-` for standard input, or the text itself. `needed`: a file without words is refused."""
     if argument != "-" and not argument.startswith("@"):
         return argument
     text = text_of_file(argument, what)
@@ -433,7 +451,7 @@ def text_of_file(argument: str, what: str) -> str:
 
 
 def read_duration(text: str, flag: str, usual: str) -> int:
-    """Seconds; an error names the flag, and what is usual there."""
+    """Read a duration in seconds; an error names the flag, and what is usual there."""
     try:
         return parse_duration(text)
     except Usage as wrong:
@@ -441,7 +459,10 @@ def read_duration(text: str, flag: str, usual: str) -> int:
 
 
 def read_file(name: str, what: str, most: int = MOST_TEXT, *, usual: str = "") -> bytes:
-    """A file that an option names, or standard input; an error names the file, what it was for, and how one is named."""
+    """Read a file that an option names, or standard input.
+
+    An error names the file, what it was for, and how one is named.
+    """
     if name == "-":
         return sys.stdin.buffer.read(most + 1)
     try:
@@ -493,7 +514,10 @@ NO_PAGER = ("", "cat")
 def wants_color(
     flag: str | None, env: Mapping[str, str], settings: Settings | None, *, terminal: bool
 ) -> bool:
-    """Flag and our own setting first; then NO_COLOR; then git's `color.ui`; then whether somebody sees it."""
+    """Return whether colour is wanted.
+
+    Flag and our own setting come first; then NO_COLOR; then git's `color.ui`; then whether somebody sees it.
+    """
     said = flag or (settings.text("color") if settings else env.get("GITGATE_COLOR", "auto"))
     if said in ("always", "never"):
         return said == "always"
@@ -507,7 +531,10 @@ def wants_color(
 
 
 def pager_of(env: Mapping[str, str], settings: Settings | None) -> str:
-    """The command that long text goes through; empty for none. In git's order: `click.echo_via_pager` knows PAGER alone."""
+    """Return the command of the pager for long text; empty for none.
+
+    It is chosen in git's order: `click.echo_via_pager` knows PAGER alone.
+    """
     git = settings.git if settings else {}
     own = git.get("pager.gate")
     if (own is not None and own.lower() in FALSE) or env.get("TERM") == "dumb":
@@ -534,11 +561,14 @@ PASTE_TIMEOUT = 0.05
 
 
 class NotYet(EOFError):
-    """An empty line where a form needs a word: whoever typed it thought better of it. The gate still waits."""
+    """Signal of an empty line where a form needs a word: the person thought better of it, and the gate still waits."""
 
 
 def read_word(prompt: str) -> str:
-    """One line without its end. Ctrl-D is EOFError, Ctrl-C KeyboardInterrupt: both leave with nothing written."""
+    """Read one line without its end.
+
+    Ctrl-D raises EOFError, Ctrl-C KeyboardInterrupt: both leave with nothing written.
+    """
     while True:
         sys.stderr.write(prompt)
         sys.stderr.flush()
@@ -561,7 +591,7 @@ def forget_typed() -> None:
 
 
 def read_lines(prompt: str) -> str:
-    """One line, gone on with a backslash at its end; lines that are there already were pasted, and belong to it."""
+    """Read one line, and more where it ends in a backslash or where pasted lines are there already."""
     lines = [read_word(prompt)]
     while True:
         if lines[-1].endswith("\\"):
@@ -578,7 +608,7 @@ def more_is_there() -> bool:
 
 
 def choose_letter(prompt: str, words: str) -> str:
-    """One of the letters in `words`; anything else is asked again."""
+    """Return one of the letters in `words`; anything else is asked again."""
     while True:
         word = read_word(prompt).strip().lower()[:1]
         if word and word in words:
@@ -593,7 +623,7 @@ BY_PIP = "pip install 'git-gate["
 
 
 def as_installed(words: str) -> str:
-    """The command for an extra so that it reaches the environment that git gate runs in: pipx and uv keep one for it alone."""
+    """Return words in which the command for an extra reaches git gate's own environment: pipx and uv keep one for it."""
     if BY_PIP not in words:
         return words
     from shlex import quote
@@ -608,7 +638,7 @@ def as_installed(words: str) -> str:
 
 
 def tell_trouble(screen: Screen, published: Published) -> None:
-    """Why it did not get further than here, where somebody wanted it to."""
+    """Say why something did not get further than here, where somebody wanted it to."""
     if published.remote is not None and not published.pushed:
         screen.warn(f"warning: not pushed, but safe here: {published.reason}")
 

@@ -58,19 +58,19 @@ OFFER = f"answer it, or: Enter for the next one, {LEAVE} to leave, {HELP} for he
 
 
 class NextGate(Exception):
-    """This one is left for later."""
+    """Signal of a person who leaves this gate for later."""
 
 
 class LeaveAll(Exception):
-    """Enough; what was answered stays answered."""
+    """Signal of a person who leaves all gates; what was answered stays answered."""
 
 
 class StopGate(Exception):
-    """The agent does not go on; the words say why."""
+    """Signal of a person who ends the gate: the agent does not go on, and the words say why."""
 
 
 class Cancelled(Exception):
-    """After a session: the gate is ended without an answer."""
+    """Signal after a session: the gate is ended without an answer."""
 
 
 def heed(screen: Screen, question: Question, word: str, *, empty: bool = True) -> bool:
@@ -121,7 +121,7 @@ TOLD = frozenset({"type", "enum", "minimum", "maximum", "title", "description", 
 
 
 def ask_form(screen: Screen, question: Question) -> dict[str, object] | str:
-    """The form once it fits its schema. A field is checked when it is given, the whole at the end."""
+    """Ask for a form until it fits its schema. A field is checked when it is given, the whole at the end."""
     schema = question.schema or {}
     fields = schema.get("properties")
     while True:
@@ -161,7 +161,7 @@ def ask_each(
 def ask_field(
     screen: Screen, question: Question, field: tuple[Mapping[str, object], str, object], *, needed: bool
 ) -> tuple[object] | None:
-    """The field's value, wrapped so that null is one too; None when it was left out."""
+    """Ask for a field's value, wrapped so that null is one too; None where it was left out."""
     schema, name, detail = field
     words = field_kind(detail)
     while True:
@@ -209,7 +209,7 @@ def ask_in_terminal(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[
 def ask_offered(
     screen: Screen, desk: Desk, gate: Gate, note: str, offer: str, *, afresh: bool = False
 ) -> tuple[Given, str]:
-    """Show the gate and what may be typed beside an answer, and ask. `afresh`: what was typed before that is dropped."""
+    """Show the gate and what may be typed instead of an answer, and ask. `afresh`: what was typed before is dropped."""
     show_letter(screen, desk, gate)
     alone = len(gate.opened.questions) == 1
     if alone:
@@ -223,7 +223,7 @@ def ask_offered(
 def ask_questions(
     screen: Screen, desk: Desk, gate: Gate, note: str, *, presented: bool = False
 ) -> tuple[Given, str]:
-    """Each question until its answer fits; only ones that were `presented` already are not shown again."""
+    """Ask each question until its answer fits. `presented`: the only question was shown already."""
     several = len(gate.opened.questions) > 1
     notes = [note] if note else []
     values: dict[str, object] = {}
@@ -245,7 +245,7 @@ def present(screen: Screen, question: Question, *, several: bool) -> None:
 
 
 def aside(screen: Screen, text: str) -> None:
-    """Rendered text, neutral already, beside the data: stdout is for what the verb gives."""
+    """Print rendered text, which is neutral already, to standard error: standard output is for the verb's data."""
     import click
 
     screen.pulse.stop()
@@ -271,7 +271,7 @@ def ask_line(screen: Screen, _desk: Desk, _gate: Gate, question: Question, notes
 
 
 def ask_text(screen: Screen, desk: Desk, gate: Gate, question: Question, _notes: list[str]) -> object:
-    """Enter sends a line; what is pasted comes whole; a backslash goes on; `:e` opens the editor."""
+    """Ask for text: Enter sends a line, what is pasted comes whole, a backslash goes on, and `:e` opens the editor."""
     while True:
         text = read_lines(type_of(question).prompt(question))
         if text.strip() == EDITOR:
@@ -327,7 +327,10 @@ def write_answer(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
 
 
 def give_up_or_retry(screen: Screen, path: Path, unfit: BadAnswer, *, empty: bool) -> None:
-    """Empty means that the person thought better of it. Without anybody to ask, the text waits where it is."""
+    """Return where the person edits the text again; else raise BadAnswer.
+
+    An empty text means that they thought better of it. Without anybody to ask, the text is kept in its file.
+    """
     if not empty and screen.interactive:
         screen.warn(f"{unfit.message}\nyour text is kept in {path}")
         if choose_letter("edit it again, or quit? [e/q]: ", "eq") == "e":
@@ -341,7 +344,7 @@ def give_up_or_retry(screen: Screen, path: Path, unfit: BadAnswer, *, empty: boo
 
 
 def discard(desk: Desk, gate: Gate) -> None:
-    """The answer is recorded: its draft has done its work."""
+    """Delete the draft of an answer that was recorded."""
     draft_path(desk, gate).unlink(missing_ok=True)
 
 
@@ -367,7 +370,7 @@ def kept(path: Path, gate: Gate, given: Given) -> str:
 
 
 def keys(questions: tuple[Question, ...]) -> list[str]:
-    """The sections of an answer: one a question, or one a field of the only form."""
+    """Return the sections of an answer: one for each question, or one for each field of the only form."""
     if len(questions) > 1:
         return [question.key for question in questions]
     return type_of(questions[0]).sections(questions[0])
@@ -378,7 +381,7 @@ def document(gate: Gate, text: str, wrong: str) -> str:
 
 
 def comments(gate: Gate, wrong: str) -> str:
-    """The question above the line."""
+    """Return the question as comments above the line."""
     questions = gate.opened.questions
     parts = [f"NOT RECORDED: {neutral(wrong)}"] if wrong else []
     parts.append(f"{gate.id}: {one_line(gate.opened.title)}")
@@ -409,13 +412,13 @@ def below(text: str) -> str:
 
 
 def blank(text: str, names: list[str]) -> bool:
-    """Nothing but names of sections is nothing."""
+    """Return whether a text is empty: names of sections alone are nothing."""
     empty = {f"{name}:" for name in names}
     return all(not line.strip() or line.strip() in empty for line in text.splitlines())
 
 
 def read_document(gate: Gate, text: str) -> Given:
-    """The text as an answer that fits; BadAnswer says what does not."""
+    """Read the text as an answer that fits; BadAnswer says what does not."""
     questions = gate.opened.questions
     if blank(text, keys(questions)):
         raise BadAnswer("an empty answer is not an answer", hint=expected(questions[0]))
@@ -455,7 +458,7 @@ RUN_OFFER = f"answer it, or: {LATER} (or Enter) leaves the run waiting, ? for he
 
 @dataclass(frozen=False)
 class AgentLine(Pulse):
-    """One line at the foot of a terminal: the agents that work, their steps and ages. Whatever is printed takes its place.
+    """Line at the foot of a terminal: the agents that work, their steps and ages. Whatever is printed takes its place.
 
     While a function of the flow works nothing is drawn, since it may print.
     """
@@ -467,7 +470,7 @@ class AgentLine(Pulse):
     turns: int = 0
 
     def follow(self, engine: Engine) -> None:
-        """Look at this one, too; at the first one the line begins."""
+        """Show the agents of this engine, too; the first engine begins the line."""
         self.engines.append(engine)
         if len(self.engines) == 1:
             threading.Thread(target=self.keep_drawing, daemon=True, name="line").start()
@@ -503,7 +506,7 @@ class AgentLine(Pulse):
         self.shown = True
 
     def words(self) -> str:
-        """Each agent that works, since when, and in which step; nothing where a function works as well."""
+        """Return each agent that works, since when, and in which step; empty where a function works as well."""
         found = []
         for engine in list(self.engines):
             for step, (agent, since) in list(engine.at_work.items()):
@@ -580,7 +583,7 @@ def may_ask(screen: Screen, desk: Desk) -> bool:
 
 
 def offer(screen: Screen, desk: Desk, gate_id: str) -> bool:
-    """Ask what a run waits for, as `git gate respond` asks it. Whether it is decided, by whomever."""
+    """Ask what a run waits for, as `git gate respond` asks it; return whether it is decided, by whomever."""
     gate = open_gate(desk, gate_id)
     if gate.state != AWAITING:
         screen.say(f"gate {gate.id} is {gate.state} already")

@@ -117,7 +117,7 @@ def session_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 class MeantChoice(click.Choice[str]):
-    """One of these words, or another that people write for one of them."""
+    """Choice of one of these words, or of another that people write for one of them."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         meant = AT_DEADLINE.get(value, value)
@@ -125,7 +125,7 @@ class MeantChoice(click.Choice[str]):
 
 
 def gate_options(command: Callable[..., object]) -> Callable[..., object]:
-    """A flag for each field that whoever asks may give."""
+    """Add a flag for each field that whoever asks may give."""
     kinds: dict[str, dict[str, Any]] = {
         "share": {"type": click.FloatRange(0, 1)},
         "count": {"type": click.IntRange(1, 100)},
@@ -147,20 +147,23 @@ def typed_after(row: GateField, value: Any) -> object:
 
 
 def given(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that were used, by their own names."""
+    """Return the flags that were used, by their own names."""
     return {
         name: flags[name] for name in SESSION_FIELDS if flags[name] is not None and flags[name] is not False
     }
 
 
 def flag_of(name: str) -> str:
-    """A field of the conversation as its flag is typed."""
+    """Return a field of the conversation as its flag is typed."""
     flag = next((flag for flag, field in SESSION_FIELDS.items() if field == name), name)
     return "--type session" if name == "type" else f"--{flag.replace('_', '-')}"
 
 
 def talk_from_flags(flags: Mapping[str, Any]) -> Talk | None:
-    """The conversation that the flags describe; None for another question, and for one that leaves all of it open."""
+    """Return the conversation that the flags describe.
+
+    None for another kind of question, and for flags that leave all of it open.
+    """
     used = given(flags)
     if not used and flags["type_"] is None:
         return None
@@ -290,7 +293,7 @@ FILE_NAME = r"\S+\.(?:md|txt|rst|json|ya?ml|log|diff|patch)"
 
 
 def check_files(flags: Mapping[str, Any]) -> None:
-    """A file's name where words are expected would be all that a person gets to read."""
+    """Refuse a file's name where words are expected: it would be all that a person gets to read."""
     asked, context = flags["prompt"] or "", flags["context"] or ""
     if is_file(asked):
         raise Usage(
@@ -319,7 +322,7 @@ def check_together(flags: Mapping[str, Any]) -> None:
 
 
 def draft_of(flags: Mapping[str, Any]) -> Draft:
-    """The question as the flags say it, on top of a file if there is one."""
+    """Return the question as the flags say it, on top of a file if there is one."""
     draft = draft_from_file(flags) if flags["file"] else drafts.Draft((question_from_flags(flags),))
     changes: dict[str, Any] = {row.name: typed_after(row, flags[row.name]) for row in ASKED}
     if changes["timeout"] == 0:
@@ -384,14 +387,17 @@ def read_schema(name: str) -> Mapping[str, object]:
 
 
 def from_here(paths: tuple[str, ...], desk: Desk, start: Path) -> list[str]:
-    """Paths as they were typed begin where the command was started, as `@FILE` does; a record knows them from the top."""
+    """Return typed paths as the record has them, from the top of the repository.
+
+    They begin where the command was started, as `@FILE` does.
+    """
     top, here = desk.repo.place.resolve(), start.resolve()
     below = here.relative_to(top) if here.is_relative_to(top) else Path()
     return [str(below / path) for path in paths]
 
 
 def as_typed(path: str, desk: Desk, start: Path) -> str:
-    """The other way round: a path from the top as it is typed here."""
+    """Return a path of the record, which begins at the top of the repository, as it is typed from here."""
     from os.path import relpath
 
     top, here = desk.repo.place.resolve(), start.resolve()
@@ -399,7 +405,7 @@ def as_typed(path: str, desk: Desk, start: Path) -> str:
 
 
 def attachments_of(listed: Sequence[tuple[str, str]], desk: Desk) -> dict[str, bytes]:
-    """Each file by its name, from a path and the place that named it."""
+    """Return each attached file by its name. An entry has the path and what named it, for errors."""
     root = desk.repo.place
     found: dict[str, bytes] = {}
     for path, named_by in listed:
@@ -467,7 +473,10 @@ def tell_taken(screen: Screen, desk: Desk, draft: Draft) -> None:
 
 
 def tell_left_out(screen: Screen, desk: Desk, left_out: Sequence[tuple[str, str]]) -> None:
-    """Each file that stayed here, with its reason; `--include` takes what looks secret or is large, and nothing else."""
+    """Say which files were left out of the work, each with its reason.
+
+    `--include` takes what looks secret or is large, and nothing else.
+    """
     for path, reason in left_out[:MOST_LEFT_OUT]:
         typed = quote(path if path.startswith('"') else as_typed(path, desk, screen.start))
         taken = f"; --include {typed} takes it" if "secret" in reason or " MB, " in reason else ""
@@ -484,7 +493,7 @@ def session_words(desk: Desk, gate: Gate) -> str:
 
 
 def work_words(asked: Asked) -> str:
-    """`work: 3 changed, 2 untracked → origin`: what was published, in a line."""
+    """Return what was published in a line, such as `work: 3 changed, 2 untracked → origin`."""
     work = asked.gate.opened.work
     if work.commit is None or not work.dirty:
         return "no uncommitted work"

@@ -129,7 +129,7 @@ def world_of(screen: Screen) -> DeskWorld:
 
 
 def current_repository(screen: Screen) -> tuple[Path | None, Settings | None]:
-    """The repository that the person stands in, if any. An agent's terminal is no person's desk."""
+    """Return the person's current repository, if any, and its settings; refuse an agent's terminal."""
     try:
         desk = screen.desk()
     except GateError:
@@ -225,7 +225,7 @@ def listen_command(
 
 
 def open_listened_repositories(screen: Screen, places: Sequence[Path]) -> list[ListenedRepository]:
-    """Of several, those that can be listened in: what is wrong with another is said, and is no reason to miss the rest."""
+    """Open the repositories to listen in; of several, a broken one is reported, and hides no other."""
     repositories, wrong = [], []
     for place in places:
         try:
@@ -264,7 +264,10 @@ def may_ask_here(screen: Screen, name: str) -> bool:
 
 
 def terminal_env() -> Mapping[str, str]:
-    """The prompt's process gives its answer on standard output, and would not see how wide the terminal is."""
+    """Return the environment of the prompt's process, with the terminal's width.
+
+    The process prints its answer on standard output, so that it would not see that width.
+    """
     import shutil
 
     columns = shutil.get_terminal_size((80, 24)).columns
@@ -272,7 +275,7 @@ def terminal_env() -> Mapping[str, str]:
 
 
 def tell(screen: Screen, event: str, words: str, fields: Mapping[str, object]) -> None:
-    """News are what this verb gives: on standard output, a line each."""
+    """Print news on standard output, a line each: they are the data of this verb."""
     if screen.as_json:
         click.echo(json_line("listen", {"event": event, **fields}))
     elif not screen.quiet or event in ("trouble", "refused", "late"):
@@ -300,7 +303,7 @@ def tell_start(screen: Screen, repositories: Sequence[ListenedRepository], named
 def presence(
     screen: Screen, repositories: Sequence[ListenedRepository], named: str, *, take_over: bool
 ) -> Iterator[list[ListenedRepository]]:
-    """The repositories where nobody else listens, noted as ours while this lasts."""
+    """Note this listener in the repositories where there is no other, for as long as the context lasts; yield these."""
     held: list[tuple[ListenedRepository, int]] = []
     there: list[tuple[ListenedRepository, Attentive | None]] = []
     try:
@@ -335,7 +338,10 @@ def there_words(other: Attentive | None) -> str:
 
 
 def send_away(other: Attentive | None) -> None:
-    """End a listener of this machine, if it is the very process that said so, and wait until it has gone."""
+    """End a listener of this machine, and wait until it has gone.
+
+    Only the very process that noted itself as the listener is ended.
+    """
     import signal
 
     if other is None:
@@ -360,7 +366,7 @@ def send_away(other: Attentive | None) -> None:
 
 
 def show_here(screen: Screen, args: tuple[str, ...]) -> int:
-    """A window of our own: reads what it shows, and prints what was done with it."""
+    """Show a window of our own by what standard input says, and print what was done with it."""
     del screen, args
     click.echo(json.dumps(show_window(json.loads(sys.stdin.buffer.read()))))
     return DONE
@@ -372,7 +378,7 @@ OFFER = (
 
 
 def ask_here(screen: Screen, args: tuple[str, ...]) -> int:
-    """The question on this terminal, as `git gate respond` asks it; what was said goes to whoever started us."""
+    """Ask the question on this terminal as `git gate respond` does; print the reply for the process that started us."""
     gate_id, tip, others = args
     desk = screen.desk()
     gate = desk.records.load(gate_id, tip)

@@ -80,7 +80,7 @@ def origin_shape(one: Origin) -> dict[str, object]:
 
 
 def origin_lines(screen: Screen, found: Sequence[Origin], now: float) -> list[str]:
-    """Of each a line with the question, and one with what was decided."""
+    """Return two lines for each decision: the question, and what was decided."""
     places = [span_words(one) for one in found]
     wide = max(map(len, places))
     lines = []
@@ -183,7 +183,7 @@ def search_command(screen: Screen, words: tuple[str, ...], **flags: Any) -> None
 
 
 def found_shapes(screen: Screen, desk: Desk, found: Sequence[FoundDecision]) -> list[dict[str, object]]:
-    """As a list has them, and where the words are."""
+    """Return found gates in the shape that a list has, and where the words are in them."""
     summaries = [Summary(one.gate.id, one.gate.tip, state=one.gate.state) for one in found]
     shapes = whole_gates(screen, desk, summaries)
     return [{**shape, "matched": list(one.matched)} for shape, one in zip(shapes, found, strict=True)]
@@ -196,7 +196,7 @@ def found_lines(
     wanted: SearchTerms,
     signed: Mapping[str, SignatureMark],
 ) -> Iterator[str]:
-    """The question, what was decided, and the lines where the words stand besides."""
+    """Yield the question, what was decided, and the other lines that have the words."""
     gate, opened = one.gate, one.gate.opened
     head = f"{gate.id[:6]}  {age(opened.asked.at, desk.clock()):>4}  "
     state = paint(f"{gate.state:<{STATE_CELLS}}", STATE_COLORS.get(gate.state, ""), on=screen.colored)
@@ -261,7 +261,7 @@ def stats_command(screen: Screen, since: str | None, by: str | None, form: str) 
 
 
 def read_since(said: str | None, now: float, typed: str = "git gate stats") -> float:
-    """A duration before now, a day, or a moment."""
+    """Read a time: a duration before now, a day, or a moment."""
     if said is None:
         return 0.0
 
@@ -321,7 +321,7 @@ def took(one: Figures) -> str:
 
 
 def chart(title: str, counts: Mapping[str, int]) -> list[str]:
-    """A bar for each, the longest as wide as the chart."""
+    """Return a bar for each count, the longest as wide as the chart."""
     if not counts:
         return []
     most = max(counts.values())
@@ -411,7 +411,7 @@ def asked_words(one: GateOutcome) -> str:
 
 
 def comparison_lines(screen: Screen, found: Comparison, now: float) -> Iterator[str]:
-    """A row for each thing that is compared, then what does not fit into one."""
+    """Yield a row for each thing that is compared, then what does not fit into one."""
     sides = (found.first, found.second)
     rows = [("", *(one.gate.id for one in sides)), *comparison_rows(found, now)]
     rows = [(name, one_line(left), one_line(right)) for name, left, right in rows if left or right]
@@ -574,7 +574,7 @@ def exported_shape(done: Exported, name: str | None) -> dict[str, object]:
 
 
 def exported_words(desk: Desk, done: Exported) -> Iterator[str]:
-    """How much it is, what does not hold, what is not in it, and how it is checked."""
+    """Yield how much was exported, what does not hold, what is not in the file, and how the file is checked."""
     remote = never_synced(desk)
     if remote is not None:
         yield f"this clone has never synced with {remote}, and knows its own gates alone: git gate sync"

@@ -67,7 +67,7 @@ def post_receive(screen: Screen, args: tuple[str, ...]) -> int:
 
 
 def runner(screen: Screen, args: tuple[str, ...]) -> int:
-    """Started by a person's command, which is consent enough."""
+    """Act on what is to be done here. A person's command started this process, which is consent enough."""
     del args
     return receive.act_on_calls(screen.desk())
 
@@ -76,7 +76,7 @@ MOST_BYTES = 64 << 20
 
 
 def hook_of(name: str) -> Callable[[Screen, tuple[str, ...]], int]:
-    """A hook by its name; the answer goes to standard output, and nothing else does."""
+    """Return the hook of that name; its reply goes to standard output, and nothing else does."""
 
     def hook(screen: Screen, _args: tuple[str, ...]) -> int:
         from ...surfaces.agent_hooks import run_hook
@@ -99,7 +99,7 @@ claude_session_end = hook_of("claude-session-end")
 
 
 def claude_share_session(screen: Screen, args: tuple[str, ...]) -> int:
-    """Push the sessions of these gates; started in the background at a conversation's end."""
+    """Push the sessions of these gates, in the background at a conversation's end."""
     from ...acts.needs import publish_sessions
 
     publish_sessions(screen.desk(), list(args))
@@ -288,7 +288,10 @@ def send_command(screen: Screen) -> int:
 
 
 def send_all(screen: Screen, args: tuple[str, ...]) -> int:
-    """Started beside whatever opened or heard of a gate; its talk is the log."""
+    """Send what people are to be told, in a process of its own; its output is the log.
+
+    It is started when a gate was opened, or was heard of.
+    """
     from ...surfaces.notify.sending import messenger_of
     from ..process import stop_on_signal
 

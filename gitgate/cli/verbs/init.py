@@ -171,7 +171,7 @@ def tell_steps(screen: Screen, found: Sequence[Step], *, dry_run: bool, remove: 
 
 
 def tell_removed(screen: Screen, found: Sequence[Step], *, dry_run: bool, purge: bool) -> None:
-    """Only what was there: of what init never did, nothing can be undone."""
+    """Say what is undone: only what was there, since of what init never did nothing can be undone."""
     for step in found:
         screen.tell(f"{'to undo' if dry_run else 'undone':<9}  {step.name}: {step.means}", deeper=11)
     if not found:
@@ -365,7 +365,7 @@ def check_command(screen: Screen, gate_id: str | None, who: str | None) -> int:
 
 
 def tell_rules(screen: Screen, desk: Desk, book: Book) -> None:
-    """Every rule in its order, as it was read."""
+    """Print every rule in its order, as it was read."""
     found = rules_of(book)
     shape = [{"source": source, "rules": [plain_terms(term) for term in terms]} for source, terms in found]
     lines = []
@@ -474,7 +474,7 @@ def fate_words(ruling: CallRuling) -> str:
 
 
 def explain_one(screen: Screen, desk: Desk, book: Book, gate: Gate, given: str | None) -> int:
-    """One gate and one person: the ruling, the rules that decide, and what the work touches."""
+    """Explain one gate and one person: the ruling, the rules that decide, and what the work touches."""
     said = explain_gate(desk, book, gate, given)
     fields = {
         "gate": gate.id,
@@ -508,7 +508,7 @@ def touches(paths: tuple[str, ...] | None) -> str:
 
 
 def terms_line(term: RuleTerms) -> str:
-    """A rule's terms in a line."""
+    """Return a rule's terms in a line."""
     said = [
         "anyone" if term.who is None else ", ".join(person.name for person in term.who),
         f"{term.quorum} who agree" if term.quorum > 1 else "",

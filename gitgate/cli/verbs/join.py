@@ -56,7 +56,7 @@ TIME_OVER = "the session's time was over"
 
 @dataclass(frozen=True)
 class EndedSession:
-    """How the program ended, how long the conversation has lasted, when it was opened this time."""
+    """End of a session: how the program ended, how long the conversation has lasted, and when it was opened this time."""
 
     left: LeftProgram
     seconds: int
@@ -64,7 +64,10 @@ class EndedSession:
 
 
 def conclude(screen: Screen, talk: JoinedConversation, ended: EndedSession, flags: dict[str, Any]) -> int:
-    """The gate still waits, unless somebody else decided meanwhile: the answer, an end without one, or not yet."""
+    """Conclude a session with the answer, an end without one, or not yet.
+
+    The gate still waits, unless somebody else decided meanwhile.
+    """
     desk = screen.desk()
     screen.say(news(desk))
     try:
@@ -114,7 +117,10 @@ def unasked(
     ended: EndedSession,
     flags: dict[str, Any],
 ) -> int:
-    """With --yes nobody looks: what the session says is kept as a proposal, unless the policy wants no more than that."""
+    """Record what the session says without asking, for `--yes`.
+
+    It is kept as a proposal, unless the policy wants no more than that for an answer.
+    """
     said = heard.said
     if said is None:
         screen.say("the session proposed no outcome")
@@ -182,7 +188,7 @@ def show_proposal(screen: Screen, talk: JoinedConversation, heard: HeardProposal
 
 
 def both_ends(text: str) -> str:
-    """Second thoughts stand at the end."""
+    """Shorten text in its middle: second thoughts are at its end."""
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN // 2]} … {text[-MOST_SHOWN // 2 :]}"
 
 
@@ -249,7 +255,7 @@ def end(
     reason: str,
     flags: dict[str, Any],
 ) -> int:
-    """The gate is over without an answer; the agent does not go on."""
+    """End the gate without an answer, so that the agent does not go on."""
     published = stop(desk, gate, reason, push=flags["push"], session=held)
     tell_trouble(screen, published)
     screen.say(joining.put_away(desk, talk).partition(";")[0])
@@ -335,7 +341,7 @@ def need_terminal(screen: Screen, gate_id: str | None) -> None:
 
 
 def waiting_gate(desk: Desk, gate_id: str | None) -> Gate:
-    """The waiting gate that is meant; what happened to one that no longer waits is told."""
+    """Return the waiting gate that is meant; refuse one that no longer waits, with what became of it."""
     try:
         gate = act(desk, find_anywhere(open_gate, desk, gate_id))
     except AmbiguousGate as several:
@@ -364,7 +370,7 @@ def introduce(screen: Screen, desk: Desk, gate: Gate) -> None:
 
 
 def which(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> ChosenConversation:
-    """The agent's own conversation, or, where there is none or it is not to be had here, another one about the question."""
+    """Return the agent's own conversation; where there is none, or none here, another one about the question."""
     agent = flags["agent"] or desk.settings.text("joinAgent")
     if flags["new"] or flags.get("apart") or gate.opened.session is None:
         return meeting.another(desk, gate, agent, anew=flags["new"])
@@ -387,7 +393,7 @@ def agrees(prompt: str) -> bool:
 def agreed(
     screen: Screen, gate: Gate, choice: ChosenConversation, flags: dict[str, Any]
 ) -> dict[str, object]:
-    """The MCP servers of the gate, if a person lets them start: they are commands, and an agent wrote them."""
+    """Return the gate's MCP servers if a person lets them start: they are commands, and an agent wrote them."""
     import json
 
     mcp = meeting.talk_of(gate).mcp
@@ -470,7 +476,7 @@ def limit_of(gate: Gate, flags: dict[str, Any]) -> Limit | None:
 
 
 def converse(screen: Screen, desk: Desk, talk: JoinedConversation, limit: Limit | None) -> EndedSession:
-    """The program has the terminal. However it ends, what was said is saved with the gate."""
+    """Give the program the terminal. However it ends, what was said is saved with the gate."""
     since = desk.clock()
     every = meeting.talk_of(talk.gate).save_every
     spent = talk.spent
@@ -516,7 +522,10 @@ TALK = "TALK"
 
 
 def decide_here(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -> int | None:
-    """CONTINUE or STOP, as the person says; nothing else is one of them. None where they talk to an agent first."""
+    """Record CONTINUE or STOP as the person says; nothing else is one of them.
+
+    None where they talk to an agent first.
+    """
     begun = desk.clock()
     try:
         status, reason, message = ask_checkpoint(screen, desk, gate)
@@ -531,7 +540,7 @@ def decide_here(screen: Screen, desk: Desk, gate: Gate, flags: dict[str, Any]) -
 
 
 def ask_checkpoint(screen: Screen, desk: Desk, gate: Gate) -> tuple[str, str, str]:
-    """The status, the reason of a stop, and the message."""
+    """Ask for the status, the reason of a stop, and the message."""
     message = ""
     sys.stderr.write(KEYS)
     while True:

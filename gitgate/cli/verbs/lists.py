@@ -121,7 +121,7 @@ def refuse_beside_runs(flags: dict[str, Any]) -> None:
 
 
 def gather(screen: Screen, desk: Desk, flags: dict[str, Any]) -> list[Summary]:
-    """The gates that the flags are about; with --all those of the archive come last."""
+    """Return the gates that the flags choose; with --all those of the archive come last."""
     from ... import gates as listing
 
     if flags["sync_"]:
@@ -174,7 +174,7 @@ def type_of(given: str | None, typed: str = "git gate list") -> str | None:
 
 
 def lines_of(screen: Screen, desk: Desk, found: Sequence[Summary], *, verbose: bool) -> list[str]:
-    """A line a gate; verbose, with its title and context below."""
+    """Return a line for each gate; verbose, with its title and context below."""
     head, *body = table(found, desk.clock(), screen.width, color=screen.colored)
     if not verbose:
         return [head, *body]
@@ -253,7 +253,10 @@ def whole_gates(screen: Screen, desk: Desk, found: Sequence[Summary]) -> list[di
 
 
 def nothing(desk: Desk, *, filtered: bool) -> str:
-    """`nothing waits` would be a lie in a clone that never heard of the gates of its remote."""
+    """Return the words for an empty list.
+
+    `nothing waits` would be a lie in a clone that never heard of the gates of its remote.
+    """
     remote = never_synced(desk)
     if remote is not None:
         return f"nothing waits here, and this clone has never synced with {remote}: git gate sync"
@@ -263,7 +266,7 @@ def nothing(desk: Desk, *, filtered: bool) -> str:
 
 
 def overview(screen: Screen) -> None:
-    """The state in a line, the waiting list, and the next command to type."""
+    """Print the state in a line, the waiting list, and the next command to type."""
     from ...gates import Filter, list_gates, own_word_last, troubled_runs
 
     desk = screen.desk()
@@ -315,7 +318,7 @@ def is_others(summary: Summary) -> bool:
 
 
 def state_line(counts: dict[str, int], others: int = 0) -> str:
-    """`2 wait for you · 1 waits for others · 1 resuming · 1 failed`."""
+    """Return the state in a line, such as `2 wait for you · 1 waits for others · 1 resuming · 1 failed`."""
     waiting = counts.get("awaiting", 0) - others
     found = ((waiting, "for you"), (others, "for others"))
     words = [f"{count} wait{'s' if count == 1 else ''} {whom}" for count, whom in found if count]
@@ -335,7 +338,7 @@ def next_command(first: Summary) -> str:
 
 
 def list_everywhere(screen: Screen, flags: dict[str, Any]) -> None:
-    """One list a repository, each under its place. One that cannot be read is said, and the others go on."""
+    """Print one list for each repository, under its place. One that cannot be read is reported, and the others go on."""
     from ...context.machine import repositories
 
     parts: list[str] = []
@@ -376,7 +379,7 @@ WORTH_SAYING = 60  # seconds; what is younger is as good as now
 
 
 def looked(screen: Screen, desk: Desk) -> Freshness | None:
-    """How fresh what is known here is. On a terminal news are looked for first, within `gitgate.fresh`."""
+    """Return how fresh this clone's knowledge is. On a terminal look for news first, within `gitgate.fresh`."""
     from ...exchange.syncing import freshness, look_for_news
 
     known = freshness(desk)
@@ -391,8 +394,10 @@ def looked(screen: Screen, desk: Desk) -> Freshness | None:
 
 
 def tell_age(screen: Screen, desk: Desk, known: Freshness | None) -> None:
-    """Until when what was shown is true. Silent where there is nobody else to hear from, or nothing was ever heard:
-    that an empty list says itself.
+    """Say until when the shown list is true.
+
+    Say nothing where there is nobody else to hear from, or where nothing was ever heard: an empty list says that
+    itself.
     """
     if known is None or (known.at is None and not known.trouble):
         return

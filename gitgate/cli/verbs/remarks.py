@@ -185,7 +185,7 @@ def signal_command(
 
 
 def tell_remark(screen: Screen, desk: Desk, published: Published, did: str) -> None:
-    """The gate as it is now, and where the word went."""
+    """Show the gate as it is now, and say where the remark went."""
     gate = published.gate
     if screen.as_json:
         facts = session_facts(desk, [gate])[gate.id]
@@ -233,7 +233,7 @@ def outcome_command(screen: Screen, value: str | None, mcp: bool, **said: str | 
 
 
 def serve_outcome_tool(place: Path) -> None:
-    """One line, one message, until the client hangs up."""
+    """Answer messages, one a line, until the client hangs up."""
     for line in sys.stdin.buffer:
         answer = reply_to_line(line, place) if line.strip() else None
         if answer is not None:

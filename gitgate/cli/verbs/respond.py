@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def complete_answers(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """The labels of the gate whose id stands before; nothing where it cannot be told quickly."""
+    """Return the labels of the gate whose id was typed before; none where the gate cannot be found."""
     screen = context.find_object(Screen) or Screen()
     try:
         desk = open_desk(screen.start, screen.env)
@@ -140,7 +140,7 @@ def load_acts() -> None:
 
 
 def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, flags: dict[str, Any]) -> int:
-    """Put it aside; it still waits, and its deadline counts."""
+    """Put a gate aside; it still waits, and its deadline counts."""
     if not given.nothing or flags["each"] or flags["match"] is not None or flags["template"]:
         raise Usage("--later is no answer, and is of one gate", hint="git gate respond ID --later 2h")
     published = answering.edit(
@@ -156,13 +156,13 @@ def answer_later(screen: Screen, desk: Desk, gate_id: str | None, given: Given, 
 
 
 def nameless(unfit: Usage) -> Usage:
-    """The only question needs no name; its key is one that we gave it."""
+    """Return the error without the name of the only question: it needs none, and its key is one that we gave it."""
     unfit.message = unfit.words_without("answer")
     return unfit
 
 
 def taken_for_id(desk: Desk, unknown: UnknownGate, gate_id: str | None, answer: str | None) -> UnknownGate:
-    """One word alone is always an id: whoever meant it as an answer is told how to say so."""
+    """Return the error for an unknown id, with how to give the word as an answer: one word alone is always an id."""
     if gate_id is None or answer is not None or any(c.isdigit() for c in gate_id):
         return unknown
     from shlex import quote
@@ -230,7 +230,10 @@ def answer_one(screen: Screen, desk: Desk, gate: Gate, given: Given, flags: dict
 
 
 def delivery(desk: Desk, flags: dict[str, Any]) -> dict[str, Any]:
-    """An answer given where the agent ran starts it there; what that takes is loaded only where it is allowed."""
+    """Return how an answer is acted on: where this clone may resume agents, it starts the agent here.
+
+    The code for that is loaded only where it is allowed.
+    """
     if not desk.settings.flag("resumeHere"):
         return {}
     from ...resumption.calls import deliver_here, leave_here
@@ -252,7 +255,7 @@ def edited(screen: Screen, desk: Desk, gate: Gate, given: Given) -> Given:
 
 
 def from_template(desk: Desk, given: Given, name: str) -> Given:
-    """A prepared answer: `git config gitgate.template.NAME TEXT`, from this machine's configuration alone."""
+    """Return a prepared answer, which only this machine's configuration has: `git config gitgate.template.NAME TEXT`."""
     if not given.nothing:
         raise Usage("--template is the answer; nothing else can stand beside it")
     prefix = "gitgate.template."
@@ -267,7 +270,7 @@ def from_template(desk: Desk, given: Given, name: str) -> Given:
 
 
 def ask_person(screen: Screen, desk: Desk, gate: Gate, note: str) -> tuple[Given, str]:
-    """Nothing was given: show the question and ask, if somebody is there."""
+    """Show the question and ask the person, since no answer was given; refuse where nobody is there."""
     if not screen.interactive:
         questions = gate.opened.questions
         hint = (
@@ -312,7 +315,7 @@ def left_to_this_clone(desk: Desk, done: Responded) -> bool:
 
 
 def what_next(desk: Desk, done: Responded, *, resume: bool = True) -> str:
-    """The last word of an answer: where it is, and what acts on it."""
+    """Return the last words on an answer: where it is, and what acts on it."""
     gate, published = done.gate, done.published
     if published.log:
         return f"resuming here (log {published.log})"
@@ -367,7 +370,10 @@ def acts_there(desk: Desk, done: Responded, *, resume: bool) -> str:
 
 
 def no_job(desk: Desk, gate: Gate) -> str:
-    """Its session stayed where it was asked: what starts it there, and here, what would let a job do so the next time."""
+    """Return why no job resumes the agent: its session stayed where it asked.
+
+    The words say how to start it there. In that clone they also say what would let a job do so the next time.
+    """
     from ...context.machine import find_presence
 
     how = f" ({sharing(desk)})" if find_presence(desk, gate.id) is not None else ""
@@ -375,7 +381,10 @@ def no_job(desk: Desk, gate: Gate) -> str:
 
 
 def hook_acts(desk: Desk, done: Responded) -> str:
-    """Only what the server itself said is promised; otherwise, who can still start the agent."""
+    """Return whether the server's hook resumes the agent, else who can still start it.
+
+    Only what the server itself said is promised.
+    """
     told = done.published.told
     if told == "":
         return "its hook resumes it"
@@ -404,7 +413,7 @@ def resumed_by_hand(desk: Desk, gate: Gate) -> str:
 
 
 def on_forge(desk: Desk, remote: str | None) -> bool:
-    """A cheap look at what is configured, so that answering elsewhere loads nothing of it."""
+    """Return whether the remote is a forge, by the configuration alone, so that elsewhere no code of forges is loaded."""
     address = desk.settings.git.get(f"remote.{remote}.url", "").lower()
     known = "github.com" in address or ".ghe.com" in address
     return known or bool(desk.settings.text("forge")) or bool(desk.settings.env.get("GITHUB_API_URL"))
@@ -414,7 +423,7 @@ HINT = "git gate respond --each --match deploy --approve"
 
 
 def respond_each(screen: Screen, desk: Desk, gate_id: str | None, given: Given, flags: dict[str, Any]) -> int:
-    """The exit code is the worst of all."""
+    """Answer each waiting gate; the exit code is the worst of all."""
     check_given(screen, gate_id, given, flags)
     chosen = waiting(desk, flags["match"])
     fates = (
@@ -462,7 +471,10 @@ def all_alike(desk: Desk, chosen: Sequence[Summary], given: Given, flags: dict[s
 
 
 def begun(desk: Desk, fate: BatchFate, flags: dict[str, Any]) -> BatchFate:
-    """The answer is published with the others; where its agent ran here, a runner starts it, if nobody was first."""
+    """Start a runner for an answered gate whose agent ran here, if nobody was first.
+
+    The answer is published with the others.
+    """
     if fate.done is None or not delivery(desk, flags):
         return fate
     from ...claims import leave_to_others
@@ -478,7 +490,10 @@ def begun(desk: Desk, fate: BatchFate, flags: dict[str, Any]) -> BatchFate:
 
 
 def in_turn(screen: Screen, desk: Desk, chosen: Sequence[Summary], flags: dict[str, Any]) -> list[BatchFate]:
-    """One after the other, each answered, or left for later. What was answered stays answered, however it ends."""
+    """Ask about one gate after the other; each is answered, or left for later.
+
+    However this ends, what was answered stays answered.
+    """
     from ..terminal.prompts import LeaveAll, NextGate
 
     fates: list[BatchFate] = []
@@ -533,7 +548,7 @@ def code_of(fate: BatchFate) -> int:
 
 
 def report(screen: Screen, desk: Desk, fates: Sequence[BatchFate]) -> None:
-    """Each gate's fate: a line each, or one JSON list."""
+    """Print each gate's fate: a line for each, or one JSON list."""
     lines = [
         f"{fate.id}  {one_line(fate.title, 40):<40}  {one_line(fate_words(desk, fate))}" for fate in fates
     ]

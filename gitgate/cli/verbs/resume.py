@@ -86,7 +86,7 @@ def resume_command(
 
 
 def answered_gate(desk: Desk, gate_id: str) -> Gate:
-    """The gate; where this clone knows of none, or of no answer, the remote is asked once."""
+    """Return the gate; where this clone knows no such gate, or no answer to it, ask the remote once."""
     gate = find_anywhere(open_gate, desk, gate_id)
     if gate.state == "awaiting" and not news(desk):
         gate = open_gate(desk, gate.id)
@@ -94,7 +94,7 @@ def answered_gate(desk: Desk, gate_id: str) -> Gate:
 
 
 def hand_to_runner(screen: Screen, desk: Desk, name: str, gate: str) -> int:
-    """Leave it to a runner."""
+    """Leave a gate to a runner."""
     log = call(desk, gate, name)
     screen.emit("resume", {"runner": name, "log": log, "gate": gate or None}, "")
     screen.say(f"resuming by {name} (log {log})")
@@ -102,7 +102,7 @@ def hand_to_runner(screen: Screen, desk: Desk, name: str, gate: str) -> int:
 
 
 def each_elsewhere(screen: Screen, desk: Desk, name: str) -> int:
-    """Leave to a runner what it can act on, and say of the rest why it cannot."""
+    """Leave to a runner all that it can act on, and say of the rest why it cannot."""
     left = leave_all(desk, name)
     gates = [{"gate": gate, "log": log} for gate, log in left.logs.items()]
     screen.emit("resume", {"runner": name, "gates": gates}, "")
@@ -116,7 +116,7 @@ def each_elsewhere(screen: Screen, desk: Desk, name: str) -> int:
 
 
 def resume_on_server(screen: Screen, desk: Desk, given: str) -> int:
-    """A run where no working tree is: in one that is made for it, as when the server wakes it."""
+    """Go on with a run where there is no working tree, in one that is made for it, as when the server wakes it."""
     from ...flows.children import root_of
     from .run import CODES, details_of, run_of
 
@@ -392,7 +392,10 @@ def state_of(gates: Sequence[Gate], code: int) -> str:
 
 
 def tell_ci(screen: Screen, gates: Sequence[Gate], code: int) -> None:
-    """For the steps that follow in a CI job. All are words of our own: no line of them can be somebody else's."""
+    """Write the outcome for the steps that follow in a CI job.
+
+    All words are our own: no line of them can be somebody else's.
+    """
     name = screen.env.get(OUTPUT)
     if not name:
         return

@@ -155,7 +155,7 @@ def refuse_contrary(branch: str | None, *, here: bool, code: str | None, protect
 
 
 def run_meant(desk: Desk, given: str, file: Path) -> Run | None:
-    """The run whose id stands where a file is wanted; None where there is such a file, or no such run."""
+    """Return the run whose id was typed instead of a file; None where there is such a file, or no such run."""
     if not file.exists():
         with suppress(GateError):
             return run_of(desk, given)
@@ -163,7 +163,7 @@ def run_meant(desk: Desk, given: str, file: Path) -> Run | None:
 
 
 def refuse_begun(run: Run, given: str, file: Path, *, now: bool) -> None:
-    """Most likely it is to go on: with `--code now` that is said."""
+    """Refuse a run's id instead of a file, unless `--code now` says that the run is to go on."""
     if not now:
         raise Usage(
             f"there is no file {file}; {given} is a run, which has begun",
@@ -172,13 +172,13 @@ def refuse_begun(run: Run, given: str, file: Path, *, now: bool) -> None:
 
 
 def refuse_beside(what: tuple[str, str], *given: object, **flags: bool) -> None:
-    """A run that was begun has its input, its branch and its tree: nothing of that is said again."""
+    """Refuse arguments for a run that was begun: it has its input, its branch and its tree already."""
     if any(given) or any(flags.values()):
         raise Usage(f"{what[0]}: its input is that of the run", hint=what[1])
 
 
 def fork(screen: Screen, given: str, step: str, name: str, said: dict[str, str] | None) -> int:
-    """A run like another one up to a step, with the code as it is here now."""
+    """Begin a run that is like another one up to a step, with the code as it is here now."""
     desk = screen.desk(said=said)
     run = run_of(desk, given)
     if run.called_by[0]:
@@ -207,7 +207,7 @@ def look_at(
     lint: bool,
     ended: bool,
 ) -> int:
-    """Hold recorded runs against a file, or read a file: nothing is started."""
+    """Check recorded runs against a file, or read a file: nothing is started."""
     if check + lint != 1 or (ended and not check) or (histories and not check):
         raise Usage(
             "--check and --lint each stand alone; --all and histories go with --check",
@@ -233,7 +233,7 @@ def lint_file(screen: Screen, file: Path) -> int:
 
 
 def check_runs(screen: Screen, given: str, histories: Sequence[str], *, ended: bool) -> int:
-    """Recorded runs against a file's code as it is now; exit 1 where one would not go on with it."""
+    """Check recorded runs against a file's code as it is now; exit 1 where one would not go on with it."""
     place, _, name = given.partition(":")
     file, desk = screen.start / place, screen.desk()
     if histories:
@@ -276,7 +276,7 @@ def arguments_of(
 
 
 def read_value(text: Any, kinds: dict[str, Any], name: str) -> Any:
-    """Text, unless the parameter says that it is a number, a truth, or anything else that JSON has."""
+    """Return an argument as text, unless the parameter says that it is a number, a truth, or other JSON."""
     kind = kinds.get(name)
     kind = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
     if not isinstance(text, str) or kind in ("str", "_empty", ""):
@@ -296,7 +296,7 @@ def tree_of_branch(desk: Desk, branch: str) -> Path:
 def around_run(
     screen: Screen, directory: Path | None = None, said: dict[str, str] | None = None, *, now: bool = False
 ) -> Surroundings:
-    """How a run is replayed from the command line: lines for whoever watches, and an end of the process where it waits."""
+    """Return how the command line replays a run: it prints lines for people, and ends the process where the run waits."""
     from dataclasses import replace
 
     place = replace(
@@ -428,7 +428,7 @@ def shown_value(value: Any) -> str:
 
 
 def leave_to_process(screen: Screen, desk: Desk, run: str) -> Path:
-    """Have a process of its own go on with a run; its log."""
+    """Start a process of its own that goes on with a run; return its log."""
     log = folder_of(desk, run) / "log"
     place = desk.repo.place
     detach(our_command("resume", run, at=place), place, without_caller(screen.env), log)
@@ -456,7 +456,7 @@ def details_of(desk: Desk, run: Run) -> dict[str, object]:
 
 
 def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> None:
-    """A run with its steps."""
+    """Show a run with its steps."""
     from dataclasses import replace
 
     shape = details_of(desk, run_of(desk, given))
@@ -469,7 +469,7 @@ def show_run(screen: Screen, desk: Desk, given: str, format_: str | None) -> Non
 
 
 def tree_run(screen: Screen, desk: Desk, given: str) -> None:
-    """A run's steps, those of a branch below it."""
+    """Show a run's steps, those of a branch below it."""
     seen: set[str] = set()
 
     def below(run: str) -> dict[str, object] | None:
@@ -505,7 +505,7 @@ def watch_run(screen: Screen, desk: Desk, given: str, seconds: float | None, *, 
 
 
 def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:
-    """A run's journal, newest first."""
+    """Show a run's journal, newest first."""
     events = run_trail(run_of(desk, given))[:most]
     screen.emit("log", {"events": events}, "")
     if not screen.as_json:
@@ -513,7 +513,7 @@ def log_run(screen: Screen, desk: Desk, given: str, most: int | None) -> None:
 
 
 def list_runs(screen: Screen, *, active: bool, archived: bool = False) -> None:
-    """Each run of this clone, those that go on first; and those of the archive, where they are wanted."""
+    """List the runs of this clone, those that go on first; and those of the archive, where they are wanted."""
     desk = screen.desk()
     shapes = []
     every = runs_here(desk)
@@ -569,7 +569,7 @@ def resume_run(screen: Screen, desk: Desk, given: str, *, now: bool) -> int:
 
 
 def send_signal(screen: Screen, desk: Desk, given: str, topic: str, value: str | None) -> int:
-    """A word for a run, and a runner for it where it waits for that word and began here."""
+    """Send a word to a run, and start a runner where the run waits for that word and began here."""
     run = journal.signal_run(desk, run_of(desk, given), topic, value)
     screen.emit("run", details_of(desk, run), "")
     awaited = run.rest is not None and topic in run.rest.said.get("topics", ())

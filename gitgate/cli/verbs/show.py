@@ -110,7 +110,7 @@ def show_command(screen: Screen, gate_id: str | None, diff_: bool, format_: str 
 
 
 def news_of(screen: Screen, desk: Desk) -> Freshness | None:
-    """How fresh it is, for whoever looks at it."""
+    """Return how fresh this clone's knowledge is, for a person who looks at it; None for a program."""
     if not screen.watched:
         return None
     from .lists import looked
@@ -119,7 +119,7 @@ def news_of(screen: Screen, desk: Desk) -> Freshness | None:
 
 
 def last_one(screen: Screen, desk: Desk) -> str | None:
-    """The gate that was asked last, where none waits: what came of it is what somebody wants to know then."""
+    """Return the gate that was asked last, where none waits: its outcome is of interest then."""
     every = list(summaries(desk))
     if not every or any(summary.state == "awaiting" for summary in every):
         return None
@@ -385,7 +385,7 @@ def check_command(screen: Screen, gate_id: str) -> int:
 
 
 def tell_of_elsewhere(screen: Screen, desk: Desk) -> None:
-    """Looking asks no remote: whoever looks again and again would never hear of an answer from another clone."""
+    """Say how to hear of answers from other clones: a look asks no remote, and would never find them."""
     if remote_of(desk) is not None:
         screen.say("that is what this clone knows; to hear of answers given elsewhere: git gate sync")
 
@@ -416,7 +416,7 @@ def is_anybody_told(desk: Desk) -> bool:
 
 
 def tell_answer(screen: Screen, desk: Desk, gate: Gate, *, pushed: bool, archived: bool = False) -> int:
-    """The answer on stdout, the circumstances on stderr, the verdict as the exit code."""
+    """Print the answer on stdout and the circumstances on stderr; return the verdict as the exit code."""
     from ...render import shapes
 
     answer = gate.answer.answer if gate.answer else None

@@ -130,7 +130,7 @@ class InboxModel:
     wanted: str = ""
     chosen: dict[str, str] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
-    """What is about to be said at a gate, by its id."""
+    """Note on the pending decision of each gate, by its id."""
     _at: dict[str, int] = field(default_factory=dict)
 
     def take(self, state: RepositoryState) -> list[GateChange]:

@@ -178,7 +178,7 @@ class QuestionListener:
     queue: dict[str, Queued] = field(default_factory=dict)
     agents: set[str] = field(default_factory=set)
     answered: dict[str, frozenset[str]] = field(default_factory=dict)
-    """What was answered here, with the commits that it had then: its copy in another repository may still wait."""
+    """Gates answered here, with their commits at that time: a copy in another repository may still wait."""
     prompting: bool = (
         False  # a prompt stands on the terminal: what is told begins below it, what can wait does
     )

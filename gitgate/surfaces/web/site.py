@@ -188,7 +188,7 @@ class WebSite:
     note: Callable[[str], None]
     proxies: WebProxies | None = None
     told: dict[str, str] = field(default_factory=dict)
-    """What is said to a visitor on the next page that they open, once."""
+    """Words for a visitor, shown once, on the next page that they open."""
 
     def __post_init__(self) -> None:
         self.live = LivePages(self.world, self.note)
