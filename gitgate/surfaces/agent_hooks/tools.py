@@ -34,10 +34,7 @@ TRANSCRIPT_TIMEOUT = 0.4
 
 @dataclass(frozen=True)
 class HookReply:
-    """Reply of a hook: `out` is printed, and is empty where the hook has nothing to say.
-
-    `told` is for whoever started the run.
-    """
+    """Reply of a hook: `out` is printed, empty where it has nothing to say; `told` is for whoever started the run."""
 
     out: str = ""
     told: str = ""
@@ -83,10 +80,7 @@ class HookEvent:
         return not alone and self.env.get("CLAUDE_CODE_ENTRYPOINT", "") in ATTENDED
 
     def desk(self) -> Desk:
-        """Return the repository that the agent works in.
-
-        That is where it stands, unless it wandered out of the repository that it was started in.
-        """
+        """Return the repository of the agent: where it stands, unless it wandered out of the one it was started in."""
         home = self.env.get("CLAUDE_PROJECT_DIR", "")
         try:
             here = self.open(self.cwd)
@@ -116,10 +110,7 @@ class HookEvent:
 
 
 def read_event(raw: bytes, env: Mapping[str, str], cwd: Path) -> HookEvent:
-    """Read an event from the bytes of standard input.
-
-    A call that cannot be read is an error: nobody could say whether it may be made.
-    """
+    """Read an event from standard input; fail where it cannot be read: nobody could say whether a call may be made."""
     try:
         value = json.loads(raw.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as wrong:
@@ -204,10 +195,7 @@ def tail_of(transcript: str, most: int) -> bytes:
 
 
 def spoken(record: object) -> str | None:
-    """Return the text of an assistant's record; None for a record of another kind, or one without words.
-
-    A person's record gives an empty text, which ends the search.
-    """
+    """Return the text of an assistant's record, empty for a person's, which ends the search; else None."""
     if not isinstance(record, dict) or record.get("isSidechain") is True:
         return None
     message = record.get("message")
@@ -315,10 +303,7 @@ def in_this_place(event: HookEvent, desk: Desk, gate: Gate) -> tuple[Mapping[str
 
 
 def against_unplaced(event: HookEvent, gate: Gate, here: str) -> str:
-    """Return why an approved call is not made here, for a gate that does not say where to make it.
-
-    Empty where the call may be made as it is.
-    """
+    """Return why an approved call without a recorded place is not made here; empty where it may be made as it is."""
     old = gate.opened.asked.directory
     if here == os.path.realpath(old or here):
         return ""
@@ -418,7 +403,7 @@ def refused_ask(event: HookEvent) -> HookReply | None:
 def second(event: HookEvent, desk: Desk, first: Gate, words: str = "{}") -> HookReply:
     """Deny a question while another one waits; end the run where it went on past that one.
 
-    Some versions of the program end the run at once. In others it ends because no further call of it is made.
+    Some versions of the program end the run at once, others because no further call of it is made.
     """
     reason = words.format(ONE_AT_A_TIME.format(gate=first.id))
     call = calls.call_of(first)
@@ -444,10 +429,7 @@ def question(event: HookEvent) -> HookReply:
 
 
 def approval(event: HookEvent) -> HookReply:
-    """Return the decision on a call, by the repository's rules or by the gate that the agent was resumed for.
-
-    NOTHING where neither has a say in it.
-    """
+    """Return the decision on a call by the repository's rules, or by the gate of a resumed agent; NOTHING without one."""
     try:
         desk = event.desk()
     except NotARepository:
@@ -631,10 +613,7 @@ def made_here(event: HookEvent, desk: Desk, gate: Gate, told: str) -> HookReply:
 
 
 def news(event: HookEvent, gate: Gate) -> str:
-    """Return all that the agent is told when it goes on.
-
-    It is told in full: a call that was made together with others may lose its result.
-    """
+    """Return all that the agent is told when it goes on, in full: a call made together with others may lose its result."""
     from ...questions.prompts import resume_prompt
 
     named = event.env.get("GITGATE_PROMPT_FILE", "")
