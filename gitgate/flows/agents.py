@@ -134,7 +134,7 @@ class AgentRun:
     # one start of its program
 
     def one_round(self, gate: Gate | None) -> tuple[Finished, AgentOutcome, Before]:
-        """Return the end of the program that was started for this round, now or before."""
+        """Return how the program of this round ended. Start it first, unless it ended by itself before."""
         number = len(self.gates)
         folder = self.folder(number)
         last = sorted(folder.glob("try-*"), key=lambda place: int(place.name[4:]))

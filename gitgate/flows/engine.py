@@ -343,7 +343,7 @@ class Engine:
         stuck: bool = True,
         by_handler: bool = True,
     ) -> Gate:
-        """Return the gate of a step, decided if `wait` says so. A question that was asked before is not asked again."""
+        """Ask the question of a step, unless it was asked before. Return its gate, decided if `wait` says so."""
 
         def open_and_wait(doing: Doing) -> dict[str, str]:
             gate = self.open_gate(doing, draft, wishes, attachments)

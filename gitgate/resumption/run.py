@@ -395,7 +395,7 @@ def finished_before(desk: Desk, gate: Gate, found: Situation) -> tuple[Finished,
 
 
 def stopped(errand: Errand, desk: Desk, renewer: Renewer) -> Resumed:
-    """Return the result where the agent was ended from here: another runner has the claim, or the claim is handed back."""
+    """Give the claim up after the agent was ended from here: hand it back, unless another runner has it by now."""
     held = renewer.stop()
     if renewer.lost.is_set():
         errand.say(renewer.reason)
