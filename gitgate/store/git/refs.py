@@ -53,7 +53,12 @@ HEADS_OF_TREES = (HEAD, MAIN_HEAD)
 _PART = r"[A-Za-z0-9_+%-]+(?:\.(?!lock(?:/|$))[A-Za-z0-9_+%-]+)*"
 PLAIN = rf"refs/(?!bisect/|worktree/|rewritten/)(?:{_PART}/)*{_PART}"
 # To read more than these takes longer than git, which searches in them.
-MOST_PACKED = 1 << 20
+MOST_PACKED = 1 << 16
+# A line of git's file of packed refs, with the one that says what a tag stands for. Of names, only what `git check-ref-format` takes.
+_PACKED_LINE = (
+    rb"((?:[0-9a-f]{40}|[0-9a-f]{64}) (?![^\n]*(?:\.\.|@\{|//|/\.|\.lock[/\n]|[./]\n))(refs/[^\0- \x7f~^:?*\[\\]+)\n"
+    rb"(?:\^(?:[0-9a-f]{40}|[0-9a-f]{64})\n)?)"
+)
 
 # Words of git, in the C locale, for a ref that is not where it was expected to be or is being moved by somebody else.
 _RACES = (
@@ -151,12 +156,16 @@ class Refs:
         place = self.place_of(ref)
         if place is None or place.is_symlink() or self.are_elsewhere() or not depth:
             return None
+        below = False
         try:
             return self.loose(place.read_bytes(), depth)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        except (FileNotFoundError, IsADirectoryError):
             pass
+        except NotADirectoryError:
+            below = True
         packed = self.packed()
-        return None if packed is None else self.in_packed(packed, ref)
+        found = None if packed is None else self.in_packed(packed, ref)
+        return None if below and found else found  # git reads no packed ref below a loose one
 
     def place_of(self, ref: str) -> Path | None:
         """Return the file that a loose ref of this name is in; None where git is to say it."""
@@ -172,24 +181,26 @@ class Refs:
             return self.in_files(said[len(b"ref: ") : -1].decode("utf-8", "surrogateescape"), depth - 1)
         return self.plain(said)
 
-    def in_packed(self, packed: bytes, ref: str) -> str | None:
-        at = packed.find(f" {ref}\n".encode())
-        return self.plain(packed[packed.rfind(b"\n", 0, at) + 1 : at] + b"\n") if at >= 0 else ""
+    def in_packed(self, packed: Mapping[bytes, bytes], ref: str) -> str | None:
+        line = packed.get(os.fsencode(ref))
+        return "" if line is None else self.plain(line.partition(b" ")[0] + b"\n")
 
     def plain(self, line: bytes) -> str | None:
         oid = line[:-1].decode("ascii", "replace")
         return oid if re.fullmatch(rb"[0-9a-f]{%d}\n" % len(self.zero), line) and oid != self.zero else None
 
-    def packed(self) -> bytes | None:
-        """Git's file of packed refs. None where git is to read it: a long one, or half of one; and where the whole repository is away."""
-        place, found = self.common_dir / "packed-refs", b""
+    def packed(self) -> Mapping[bytes, bytes] | None:
+        """Return the lines of git's file of packed refs, by name. None where git is to read it: a long one, one that git would not have
+        written, and where the whole repository is away.
+        """
+        place, found = self.common_dir / "packed-refs", PACKED_HEAD
         if not (self.common_dir / "refs").is_dir():
             return None
         with suppress(FileNotFoundError):
             if place.stat().st_size > MOST_PACKED:
                 return None
             found = place.read_bytes()
-        return found if found[-1:] in (b"", b"\n") else None
+        return packed_lines(found)
 
     def are_elsewhere(self) -> bool:
         """Return whether refs may be elsewhere than in files of the common folder.
@@ -249,8 +260,9 @@ class Refs:
             if any(entries):
                 return True
         with suppress(FileNotFoundError):
-            return os.fsencode(f" {folder}") in (self.common_dir / "packed-refs").read_bytes()
-        return False
+            if os.fsencode(f" {folder}") in (self.common_dir / "packed-refs").read_bytes():
+                return True
+        return self.packed() is None and bool(self.under(folder))
 
     def update(self, moves: Sequence[RefMove]) -> None:
         """Move all refs or none; LostRace when one is not where it was expected."""
@@ -388,16 +400,24 @@ def with_refs(packed: bytes, new: Mapping[str, str]) -> bytes | None:
 
     A line for each, its id and its name; below a tag's, after `^`, what it stands for.
     """
-    head, body = packed[: len(PACKED_HEAD)], packed[len(PACKED_HEAD) :]
-    found = re.findall(rb"([0-9a-f]+ ([^\n]+)\n(?:\^[0-9a-f]+\n)?)", body)
-    lines = {name: line for line, name in found}
-    if head != PACKED_HEAD or len(lines) != len(found) or b"".join(lines.values()) != body:
+    lines = packed_lines(packed)
+    if lines is None:
         return None
     added = {os.fsencode(ref): os.fsencode(f"{oid} {ref}\n") for ref, oid in new.items()}
     if not lines.keys().isdisjoint(above(added) | added.keys()) or not added.keys().isdisjoint(above(lines)):
         return None
     lines |= added
     return PACKED_HEAD + b"".join(lines[name] for name in sorted(lines))
+
+
+def packed_lines(packed: bytes) -> dict[bytes, bytes] | None:
+    """Return the lines of git's file of packed refs, by name; None where it is not just as git writes it. Of another one git may
+    read nothing at all, or not each line: it searches in a file that says that it is sorted.
+    """
+    found = re.findall(_PACKED_LINE, packed)
+    lines = {name: line for line, name in found}
+    whole = PACKED_HEAD + b"".join(lines.values()) == packed
+    return lines if whole and len(lines) == len(found) and list(lines) == sorted(lines) else None
 
 
 def above(names: Iterable[bytes]) -> set[bytes]:
