@@ -645,7 +645,9 @@ def is_left_to_others(desk: Desk, gate: str) -> bool:
 
 
 def lift_note(desk: Desk, gate: str = "") -> None:
-    """Delete the note that left a gate's answer to others, or all such notes: somebody wants the agent here after all."""
+    """Delete the note that left a gate's answer to others, or all such notes: somebody wants an agent here after
+    all.
+    """
     with contextlib.suppress(OSError):
         for place in [notes_of_left(desk) / gate] if gate else notes_of_left(desk).iterdir():
             place.unlink(missing_ok=True)

@@ -67,7 +67,7 @@ class Synced:
     late: tuple[str, ...] = ()
     aside: tuple[PutAside, ...] = ()
     restored: tuple[str, ...] = ()
-    """Of those that were pushed, the gates that were gone from there."""
+    """Gates that were pushed again because they were gone from the remote."""
     pushed: tuple[str, ...] = ()
     archived: tuple[str, ...] = ()
     doubted: dict[str, str] = field(default_factory=dict)

@@ -44,7 +44,7 @@ class Pushed:
     why: str = ""
     how: str = ""
     moved: bool = False
-    """Whether that is because of what others did to it meanwhile."""
+    """True where the reason is what others did to the branch meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def protected_branch(desk: Desk) -> str:
 
 OURS = "refs/hitl/"
 AGE = 600.0
-"""So old is no lock that somebody still holds."""
+"""Age in seconds; no lock that somebody still holds is so old."""
 
 
 def cut_off(desk: Desk) -> list[CutOff]:

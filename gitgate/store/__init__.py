@@ -40,8 +40,9 @@ def private_folder(folder: Path) -> Path:
 
 
 def read_local(place: Path, most: int = -1) -> bytes:
-    """Read a file that this machine keeps, at most so many bytes of it. OSError where something else than a file is in its place: a named pipe would be waited
-    for without end.
+    """Read a file that this machine keeps, at most `most` bytes of it.
+
+    OSError where something else than a file is in its place: a named pipe would be waited for without end.
     """
     number = os.open(place, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(number, "rb") as file:
@@ -58,8 +59,9 @@ class BadNote(ValueError):
 
 
 def read_local_note(place: Path, /, **needed: Kind) -> dict[str, Any]:
-    """Read a JSON object that this machine keeps. OSError where there is none; ValueError where it is something else, or a field
-    that is needed is missing or of another kind.
+    """Read a JSON object that this machine keeps. OSError where there is none.
+
+    ValueError where it is something else, or a field that is needed is missing or of another kind.
     """
     return parse_note(read_local(place), **needed)
 

@@ -108,9 +108,9 @@ class Commit(NamedTuple):
 
 
 def parse_history(payload: bytes, width: int = 20) -> Commit:
-    """Read a commit of people's history: tree, parents, author and committer come first and in this order, whatever comes behind.
+    """Read a commit of people's history: tree, parents, author and committer come first, in this order.
 
-    `width` is the length of a binary object id.
+    Any other header may come behind them. `width` is the length of a binary object id.
     """
     head, gap, body = payload.partition(b"\n\n")
     lines = head.split(b"\n")
@@ -214,8 +214,9 @@ def dump_commit(tree: str, parents: Iterable[str], author: str, at: int, message
 
 
 def parse_tree(payload: bytes, width: int = 20) -> list[TreeEntry]:
-    """Read the entries of a raw tree: in git's order, each name once, with the modes that git writes. `width` is the length of a
-    binary object id.
+    """Read the entries of a raw tree: in git's order, each name once, with the modes that git writes.
+
+    `width` is the length of a binary object id.
     """
     entries: list[TreeEntry] = []
     last = b""

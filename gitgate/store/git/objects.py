@@ -155,8 +155,10 @@ class Objects(Protocol):
     def read(self, oid: str) -> tuple[str, bytes]: ...
 
     def find(self, names: Sequence[str]) -> list[NamedObject | None]:
-        """Return what each of these is: a full id, alone or with `^{commit}`, `^{tree}` or `:PATH`; None where there is no such
-        thing. A name of a ref is refused: git would complete it.
+        """Find each of these objects: a full id, alone or with `^{commit}`, `^{tree}` or `:PATH`; None where there is
+        no such thing.
+
+        A name of a ref is refused: git would complete it.
         """
 
     def ahead(self, oids: Sequence[str]) -> Mapping[str, tuple[str, bytes]]:

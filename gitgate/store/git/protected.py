@@ -24,7 +24,9 @@ class Protected:
 
 
 def read_protected(refs: Refs, objects: Objects, path: str, names: Sequence[str]) -> Protected | None:
-    """Return the file on the first of these refs, or commits, that is there; None where that has no such file, or none is there."""
+    """Return the file on the first of these refs, or commits, that is there; None where it has no such file, or
+    none is there.
+    """
     for name in names:
         oid = id_of(refs, name)
         if oid is None:

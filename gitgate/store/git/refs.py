@@ -83,9 +83,9 @@ class CutOff:
 
 
 def read_ref(git: Git, ref: str, git_dir: Path | None = None) -> str | None:
-    """Return what git reads of the ref of this very name, in another of its folders if one is named; None where it is missing.
+    """Return the value that git reads of the ref of this very name, in another of its folders if one is named.
 
-    Where git cannot read it, that is an error, and no ref that is missing.
+    None where the ref is missing. Where git cannot read it, that is an error, and no ref that is missing.
     """
     env = None if git_dir is None else {"GIT_DIR": str(git_dir)}
     asked = ("show-ref", "--verify", "--hash", "--", ref)
@@ -127,8 +127,9 @@ class Refs:
         return said.out.decode("utf-8", "surrogateescape").removesuffix("\n") or ref
 
     def revision(self, words: str) -> str | None:
-        """Return the object that a person means by these words, completed as git completes them. No name that the product chose
-        itself, or took from a record, goes this way.
+        """Return the object that a person means by these words, completed as git completes them.
+
+        No name that the product chose itself, or took from a record, goes this way.
         """
         asked = ("--verify", "--quiet", "--end-of-options", words)
         found = self.git.run("rev-parse", *asked, check=False, completes=True)

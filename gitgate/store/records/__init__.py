@@ -43,7 +43,7 @@ class Chains:
         self.width = width
         self.recent: dict[str, bytes] = {}
         self.names: dict[str, list[bytes]] = {"": []}
-        """Of the last trees that are folders of events, the names in them, in their order; of no tree there are none."""
+        """Names in the last trees that are folders of events, by tree, in their order; no tree has none."""
         self.sound: set[str] = set()
         """The objects that were read here, each as git gate writes it now."""
 

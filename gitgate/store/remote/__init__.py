@@ -112,7 +112,7 @@ class Fetched:
     updated: frozenset[str] = frozenset()
     vanished: frozenset[str] = frozenset()
     before: Mapping[str, str] = field(default_factory=dict)
-    """By gate, the beginning of the tip that it had until now."""
+    """Beginning of the tip that each gate had until now."""
 
     @property
     def changed(self) -> bool:
@@ -171,11 +171,13 @@ def validate_move(move: RefMove) -> None:
 
 
 LIKE_REFS = tuple(f"{start}refs/" for start in (*COMPLETED, "refs/notes/"))
-"""Where refs are that are called like a whole other ref."""
+"""Places of refs that are called like a whole other ref."""
 
 
 def look_alikes(ref: str) -> tuple[str, ...]:
-    """Return the refs that git may take for this one where it completes names: a branch `refs/heads/refs/hitl/open/ID` is one."""
+    """Return the refs that git may take for this one where it completes names, as a branch
+    `refs/heads/refs/hitl/open/ID`.
+    """
     return (*(f"{start}{ref}" for start in COMPLETED), f"refs/remotes/{ref}/HEAD")
 
 

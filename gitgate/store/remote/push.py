@@ -305,7 +305,7 @@ class Sender:
 
 
 def spec_of(move: RefMove) -> str:
-    """Return the refspec of a move. Git takes an id alone for the name of a ref here, if there is one that is called so."""
+    """Return the refspec of a move. Git takes an id alone for the name of a ref here, if a ref is called so."""
     return f"{move.new}^{{object}}:{move.ref}" if move.new else f":{move.ref}"
 
 
@@ -418,7 +418,9 @@ def tracked(repo: Repository, remote: str, moves: Iterable[RefMove]) -> dict[str
 
 
 def note_pushed(repo: Repository, remote: str, moves: Sequence[RefMove], known: Mapping[str, str]) -> None:
-    """Note what the remote has now, all at once. A fetch that saw more than we know wins; then the note is left to it."""
+    """Note what the remote has now, all at once. A fetch that saw more than we know wins; the note is left to it
+    then.
+    """
     notes = [
         RefMove(ref, move.new, known.get(ref))
         for move in moves
