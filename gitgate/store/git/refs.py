@@ -191,8 +191,9 @@ class Refs:
         return oid if re.fullmatch(rb"[0-9a-f]{%d}\n" % len(self.zero), line) and oid != self.zero else None
 
     def packed(self) -> Mapping[bytes, bytes] | None:
-        """Return the lines of git's file of packed refs, by name. None where git is to read it: a long one, one that git would not have
-        written, and where the whole repository is away.
+        """Return the lines of git's file of packed refs, by name.
+
+        None where git is to read it: a long one, one that git would not have written, and where the whole repository is away.
         """
         place, found = self.common_dir / "packed-refs", PACKED_HEAD
         if not (self.common_dir / "refs").is_dir():
@@ -397,9 +398,10 @@ def packed_names(file: Path, start: str) -> set[str]:
 
 
 def with_refs(packed: bytes, new: Mapping[str, str]) -> bytes | None:
-    """Git's file of packed refs with these as well, in its order; None where it is in another form, or has one of them.
+    """Return git's file of packed refs with these refs as well, in its order.
 
-    A line for each, its id and its name; below a tag's, after `^`, what it stands for.
+    None where it is in another form, or has one of them. It has a line for each ref, with id and name; below a tag's,
+    after `^`, the object that the tag stands for.
     """
     lines = packed_lines(packed)
     if lines is None:
@@ -412,8 +414,9 @@ def with_refs(packed: bytes, new: Mapping[str, str]) -> bytes | None:
 
 
 def packed_lines(packed: bytes) -> dict[bytes, bytes] | None:
-    """Return the lines of git's file of packed refs, by name; None where it is not just as git writes it. Of another one git may
-    read nothing at all, or not each line: it searches in a file that says that it is sorted.
+    """Return the lines of git's file of packed refs, by name; None where it is not just as git writes it.
+
+    Of another one git may read nothing at all, or not each line: it searches in a file that says that it is sorted.
     """
     found = re.findall(_PACKED_LINE, packed)
     lines = {name: line for line, name in found}
