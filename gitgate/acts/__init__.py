@@ -29,7 +29,9 @@ T = TypeVar("T")
 
 
 def find_anywhere(find: Callable[[Desk, str | None], T], desk: Desk, given: str | None) -> T:
-    """What `find` gives; for the id of a gate that is not here the remote is asked, once and in a bounded time."""
+    """Return the result of `find`. For the id of a gate that is not here, ask the remote once, within the network
+    timeout.
+    """
     try:
         return find(desk, given)
     except UnknownGate as unknown:

@@ -98,7 +98,7 @@ def mark_in(gate: Gate, signed: dict[str, SignatureMark]) -> SignatureMark:
 
 
 def differences(one: Gate, other: Gate) -> tuple[str, ...]:
-    """What of the question is not the same, by name; `base` where they stand on different commits."""
+    """Return the names of the parts in which two questions differ; `base` where they were asked on different commits."""
     asked, others = one.opened.questions, other.opened.questions
     named = ["questions"] if len(asked) != len(others) else []
     named += [
@@ -161,7 +161,9 @@ def why_missing(gate: Gate) -> str:
 
 
 def with_diff(desk: Desk, told: Comparison, *, patch: bool, cells: int, color: bool) -> Comparison:
-    """What the second outcome has otherwise than the first, as far as both are here."""
+    """Add to a comparison how the second outcome's files differ from the first's, as far as both outcomes are in this
+    clone.
+    """
     from ..store.work.restore import diff
     from ..store.work.snapshot import count_changes
     from ..text import neutral
@@ -216,7 +218,7 @@ def fork_gate(desk: Desk, given: str, answer: Given | None = None, *, push: bool
 
 
 def draft_of_gate(first: Gate) -> Draft:
-    """What was asked, on the terms on which it was asked; a deadline counts from now."""
+    """Return a draft that repeats the question of `first` on its terms; a deadline counts from now."""
     opened = first.opened
     own = {name: value for name, value in opened.config.items() if name not in NOT_ITS_OWN}
     return Draft(
@@ -236,7 +238,7 @@ def draft_of_gate(first: Gate) -> Draft:
 
 
 def work_of_fork(desk: Desk, first: Gate) -> Work:
-    """The same work, for a branch that nobody has: the first outcome stays where it is."""
+    """Return the work of `first` for a fork, on a new branch of its own, so that the first outcome stays where it is."""
     work = first.opened.work
     if work.commit is not None:
         bring_work(desk, first)
@@ -321,7 +323,9 @@ def compose_fork(
 
 
 def remember_fork(desk: Desk, first: Gate, asked: Asked) -> None:
-    """That it was asked from here. Where the first one was, what its agent might do then it may do now."""
+    """Note on this machine that the fork was asked from here. Where `first` was asked from here on its own work, the
+    fork's agent may do what the first agent might.
+    """
     gate, saved = asked.gate, asked.saved
     before = machine.find_presence(desk, first.id)
     own = before is not None and before.work == (first.opened.work.commit or "")

@@ -149,7 +149,7 @@ def closed_error(gate: Gate, event: str = "answered") -> Conflict:
 
 
 def check_seen(gate: Gate, seen: str) -> None:
-    """Whether what the person had before them is still what the gate says."""
+    """Refuse an answer whose person saw an older version of the gate than the one that is recorded now."""
     places = [place for place, entry in enumerate(gate.history) if seen in (entry.commit, *entry.parents[1:])]
     if not places:
         raise Stale(f"what you saw of gate {gate.id} is not part of it", hint=f"git gate show {gate.id}")
@@ -161,7 +161,9 @@ def check_seen(gate: Gate, seen: str) -> None:
 
 
 def is_harmless(entry: Entry) -> bool:
-    """Whether whoever read the gate before it may still answer: what only puts it aside asks nothing else."""
+    """Return whether whoever read the gate before this event may still answer. An event that only postpones the gate
+    changes no question.
+    """
     if isinstance(entry.event, Edit) and changed_terms(entry.event) == {"later"}:
         return True
     return traits(entry.name).harmless
@@ -198,7 +200,9 @@ def signal(desk: Desk, gate: Gate, status: str, message: str = "", *, push: bool
 
 
 def held(gate: Gate, status: str, message: str) -> Conversation | None:
-    """What a signal leaves of a session that nobody held here."""
+    """Return the conversation that a signal records for a session gate on which nobody talked here; None where no
+    question is a session.
+    """
     if all(question.type != "session" for question in gate.opened.questions):
         return None
     word = status.strip()
@@ -208,7 +212,7 @@ def held(gate: Gate, status: str, message: str) -> Conversation | None:
 
 
 def signal_given(gate: Gate, status: str, message: str = "") -> Given:
-    """What a script's status means as an answer to this gate."""
+    """Translate the status that a script signals into an answer to this gate."""
     word = status.strip().upper()
     if not word:
         raise BadAnswer("a signal needs a status", hint="git gate signal ID --status CONTINUE")
@@ -228,7 +232,7 @@ def signal_given(gate: Gate, status: str, message: str = "") -> Given:
 
 @dataclass(frozen=True)
 class BatchFate:
-    """What became of one gate of the batch: answered, or why not."""
+    """Fate of one gate in a batch of answers: what was recorded, or the error that prevented it."""
 
     id: str
     title: str
@@ -329,7 +333,9 @@ def comment(
 def tell_of_talk(
     desk: Desk, gate: Gate, text: str, session: Conversation, *, push: bool | None = None
 ) -> Published:
-    """That a person talked with the agent and decided nothing. It binds what was said: others take the session up by it."""
+    """Record that a person talked with the agent and decided nothing. The event binds the conversation's content, so
+    that other clones accept the longer session.
+    """
     event = Remark(at=desk.now, by=desk.person(), text=text, via="join", session=session)
     return publish(
         desk,
@@ -420,7 +426,9 @@ def withdraw(desk: Desk, gate: Gate, reason: str, *, push: bool | None = None, v
 
 
 def speaker(desk: Desk, gate: Gate) -> str:
-    """Who says it. An agent's shell has the person's git identity; its words must not look like theirs."""
+    """Return the name of the speaker. An agent's shell has the person's git identity, but its words must not look like
+    the person's.
+    """
     if not desk.agent_here():
         return desk.settings.identity() or gate.opened.asked.agent
     own = gate.opened.asked.agent if is_own(desk, gate) else ""
@@ -437,7 +445,9 @@ def refuse_others(desk: Desk, gate: Gate, does: str) -> None:
 
 
 def is_own(desk: Desk, gate: Gate) -> bool:
-    """Whether the agent at this desk asked it: by the session's digest, or by the agent's name where it has none."""
+    """Return whether the agent at this desk asked the gate: by the session's digest, or by the agent's name where
+    there is no session.
+    """
     from .askers import RUN, STEP, agent_here
 
     env, config = desk.settings.env, gate.opened.config

@@ -39,7 +39,7 @@ def terms_of_step(env: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def asks_nobody(env: Mapping[str, str]) -> bool:
-    """Whether a flow wants to hear itself what its agent needs, instead of a person."""
+    """Return whether the flow receives its agent's questions itself, instead of a person."""
     return terms_of_step(env).get("human") is False
 
 
@@ -56,7 +56,9 @@ def session_of_draft(desk: Desk, draft: Draft) -> SavedSession | None:
 
 
 def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None, branch: str | None = None) -> None:
-    """What this machine alone knows of the asker, so that it can be resumed in its place, and told from others."""
+    """Note on this machine alone where and by which process the gate was asked. A resume needs it, and it tells the
+    asker from other agents.
+    """
     from ..context.machine import Presence, note_presence
 
     note_presence(
@@ -80,10 +82,10 @@ def remember_asker(desk: Desk, gate: Gate, saved: SavedSession | None, branch: s
 
 
 def flags_of(desk: Desk, saved: SavedSession) -> tuple[str, ...]:
-    """What the asker's program was started with, as far as a later run of its conversation needs it.
+    """Return the flags that the asker's program was started with and that a later run of its conversation needs.
 
-    `wrap` knows, for the one that it started. Else it is the nearest process above that is this program, by its words;
-    by the line that `ps` shows, where the system has no `/proc`.
+    `wrap` knows them for the program that it started. Otherwise they are read from the nearest process above that
+    is this program: from its words, or from the line that `ps` shows where the system has no `/proc`.
     """
     from ..gates.agency import adapter
 
@@ -127,15 +129,18 @@ def line_above(program: Agent) -> str:
 
 @dataclass(frozen=True)
 class Requester:
-    """Whose agent asks: `by` as git knows them, and the accounts of a forge that started its job, theirs first."""
+    """Person whose agent asks: `by` as git knows them, and the accounts of a forge that started the job, the person's
+    own account first.
+    """
 
     by: str = ""
     logins: tuple[str, ...] = ()
 
 
 def requester(desk: Desk) -> Requester:
-    """Whoever started the job; else the person at this machine. A question that follows another is asked for the same
-    person as that one, and a run's for whoever began it: who answered, or woke it, only let their agent go on.
+    """Return the person who started the job, else the person at this machine. A question that follows another one is
+    asked for the person of that one, and a run's question for the person who began the run. Whoever answered it or
+    woke it only let the agent go on.
     """
     here, started = desk.settings.identity(), started_by(desk)
     before = followed(desk)
@@ -147,7 +152,7 @@ def requester(desk: Desk) -> Requester:
 
 
 def began_run(desk: Desk) -> Requester | None:
-    """Whoever began the run whose step asks, where that was elsewhere."""
+    """Return the person who began the run whose step asks, where the run began elsewhere; None otherwise."""
     from ..agents.flow import RUN
 
     run = desk.settings.env.get(RUN, "")
@@ -210,7 +215,9 @@ def agent_here(desk: Desk) -> str:
 
 
 def elsewhere(desk: Desk, pid: int) -> str:
-    """Which working tree it is, where the program itself is in none of it: it may drive an agent in each of several."""
+    """Return a suffix that names the working tree where the process `pid` runs outside of it; empty where it runs
+    inside. One program may drive an agent in each of several working trees.
+    """
     if context.PROC is None:
         return ""
     try:
@@ -251,7 +258,7 @@ def asking_program(desk: Desk) -> tuple[str, int]:
 
 
 def asks_itself(process: Process) -> str:
-    """What a process goes by as an asker; empty for one that only passes on what another asks."""
+    """Return the name of a process as an asker; empty for a process that only passes on another one's question."""
     called = plain_program(process.called)
     if called in SHELLS:
         script = plain_program(script_of(process.words))[:MOST_SCRIPT] if process.words else ""

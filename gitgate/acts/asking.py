@@ -112,7 +112,9 @@ def ask(
 
 
 def on_terms_of_step(desk: Desk, draft: Draft) -> Draft:
-    """What an agent of a flow asks by itself is asked as the flow itself would."""
+    """Apply the terms of a flow's step to a question that the step's agent asks by itself, so that it is asked as the
+    flow would ask it.
+    """
     said = terms_of_step(desk.settings.env)
     if said.get("human") is False:
         raise NotAllowed(
@@ -145,7 +147,7 @@ def on_terms(desk: Desk, draft: Draft, said: Mapping[str, Any]) -> Draft:
 
 
 def check_draft(desk: Desk, draft: Draft) -> None:
-    """What the question asks for has to be possible before anything is written."""
+    """Refuse a draft that asks for something impossible, before anything is written."""
     if draft.timeout is not None and draft.timeout <= 0:
         raise Usage("a deadline has to be in the future", hint="--timeout 2h")
     if draft.quorum < 1:
@@ -203,7 +205,7 @@ def timeout_of(desk: Desk, draft: Draft) -> int | None:
 
 
 def check_enclosed(draft: Draft, attachments: Mapping[str, bytes]) -> None:
-    """What is read only later has to be readable now: schemas and attachments."""
+    """Refuse schemas and attachments that are broken: they are read only later, so they are checked now."""
     for question in draft.questions:
         if question.schema is not None:
             from ..questions.forms import check_schema, refuse_misspelt
@@ -249,7 +251,9 @@ def compose(desk: Desk, draft: Draft, wishes: AskWishes, attachments: Mapping[st
 
 
 def as_policy_wants(desk: Desk, wanted: Opened) -> Opened:
-    """What judges people is loaded only where there is a policy. Where there is none, whom it is for holds others back."""
+    """Tighten the question as the policy demands; the code that judges people is loaded only where there is a policy.
+    Without a policy, a question that names people may be answered by them alone.
+    """
     if not load_book(desk).policies:
         return replace(wanted, to_holds=bool(wanted.to))
     from ..policy.permit import tightened
@@ -306,14 +310,16 @@ def as_said(draft: Draft) -> dict[str, Any]:
 
 
 def is_shared(desk: Desk, branch: str | None) -> bool:
-    """Whether the remote had it, as far as is known here: a branch that is gone later was deleted, and not just never pushed."""
+    """Return whether the remote had the branch, as far as is known here. If it is missing later, it was deleted, not
+    never pushed.
+    """
     remote = remote_of(desk) if branch else None
     return remote is not None and desk.refs.get(f"refs/remotes/{remote}/{branch}") is not None
 
 
 def configured(desk: Desk, draft: Draft) -> dict[str, object]:
-    """What the question brings along. Which job asks, and which pull request shows it, is the job's to say: a draft could name
-    any, or none there is.
+    """Return the configuration that the question carries. Only the job's environment says which job asks and which
+    pull request shows the question: a draft could name any, or one that does not exist.
     """
     env = desk.settings.env
     runs = {"GITHUB_ACTIONS": "GITHUB_RUN_ID", "GITLAB_CI": "CI_PIPELINE_ID"}
@@ -456,7 +462,7 @@ def title_of(prompt: str) -> str:
 
 
 def settle_draft(desk: Desk, draft: Draft) -> Draft:
-    """The same draft; an earlier gate whose conversation is to go on is named by its whole id."""
+    """Return the draft with the whole id of each earlier gate whose conversation is to go on."""
     return replace(draft, questions=tuple(settled_question(desk, question) for question in draft.questions))
 
 
@@ -475,7 +481,9 @@ def settled_question(desk: Desk, question: Question) -> Question:
 
 
 def check_servers(desk: Desk, talk: Talk) -> None:
-    """What Git once has is hard to take back: tools get their keys from the machine where the session takes place."""
+    """Refuse an MCP configuration that contains a secret. It is hard to remove from Git; tools get their keys from the
+    machine of the session.
+    """
     if talk.mcp is None:
         return
     import json
@@ -552,7 +560,7 @@ def read_bytes_of(path: Path, shown: str) -> bytes:
 
 
 def mode_words(mode: int) -> str:
-    """What a file's mode says that it is."""
+    """Return the kind of a file by its mode, in words."""
     kinds = (
         (stat.S_ISDIR, "a folder"),
         (stat.S_ISFIFO, "a pipe"),

@@ -111,7 +111,7 @@ def let_through(desk: Desk, gate: Gate) -> bool:
 
 
 def note_made(desk: Desk, gate: Gate, words: str) -> None:
-    """What became of an approved call, for whoever records what came of the answer."""
+    """Note how an approved call ended, for the runner that records the answer's outcome."""
     folder = desk.repo.state_dir / "let-through"
     private_folder(folder)
     with contextlib.suppress(OSError):
@@ -119,7 +119,7 @@ def note_made(desk: Desk, gate: Gate, words: str) -> None:
 
 
 def told_of_call(desk: Desk, gate: str) -> str:
-    """What was noted of it; nothing where the call was made as it was approved."""
+    """Return the note on an approved call's end; empty where the call was made as it was approved."""
     try:
         return read_local(desk.repo.state_dir / "let-through" / f"{gate}.told").decode("utf-8")
     except (OSError, ValueError):
@@ -267,7 +267,9 @@ def writings(desk: Desk, directory: Path | None = None) -> frozenset[str]:
 
 
 def note_writings(desk: Desk, directory: Path) -> None:
-    """What lies in a working tree that an agent is about to be started in was said before: it is no request of that run."""
+    """Mark the signal files in a working tree as seen before an agent is started there: they are no request of that
+    run.
+    """
     here = writings(desk, directory)
     if here:
         mark_seen(desk, here)
@@ -352,7 +354,9 @@ def end_signalled(desk: Desk) -> list[Gate]:
 
 
 def rewritten(gate: Gate, folder: Path) -> Mapping[str, Any] | None:
-    """What the signal file of this gate's agent says, if it was written after the question, and needs nobody any more."""
+    """Return the signal file of this gate's agent, if it was written after the question and needs nobody any more;
+    None otherwise.
+    """
     need = gate.opened.config.get("need")
     if not isinstance(need, Mapping):
         return None
@@ -375,7 +379,7 @@ def rewritten(gate: Gate, folder: Path) -> Mapping[str, Any] | None:
 
 
 def signalled_end(gate: Gate) -> Mapping[str, Any] | None:
-    """What a signal file said that took this gate back."""
+    """Return the content of the signal file that withdrew this gate; None where no signal file did."""
     closing = gate.closing
     if gate.state != WITHDRAWN or closing is None or closing.via != SIGNAL_FILE:
         return None
@@ -383,7 +387,7 @@ def signalled_end(gate: Gate) -> Mapping[str, Any] | None:
 
 
 def says_the_same(gate: Gate, need: Need) -> bool:
-    """Whether a gate of this run asks what a signal file of it says: the agent said it twice."""
+    """Return whether a gate of this run asks what a signal file of the run says. Then the agent said it twice."""
     said = gate.opened.config.get("need")
     same = isinstance(said, Mapping) and said.get("source") == SAID and said.get("digest") == need.digest
     own = not isinstance(said, Mapping) or said.get("source") == SAID
@@ -391,7 +395,9 @@ def says_the_same(gate: Gate, need: Need) -> bool:
 
 
 def is_old(desk: Desk, signal: Signal) -> bool:
-    """Whether this very writing was asked before, or lay there before the agent began: it need not take its signal away."""
+    """Return whether this version of a signal file was asked before, or existed before the agent began. An agent need
+    not delete its signal.
+    """
     seen = (desk.repo.state_dir / "signals" / signal.writing).exists()
     return seen or gate_of_key(desk, f"signal:{signal.writing}") is not None
 
@@ -480,7 +486,7 @@ def draft_of_call(desk: Desk, tool: str, given: Mapping[str, object]) -> Draft:
 
 @dataclass(frozen=True)
 class BeforeRun:
-    """What was there before the command ran: the refs of gates, and the writings of signal files."""
+    """Refs of gates and versions of signal files that existed before the command ran."""
 
     gates: frozenset[str]
     signals: frozenset[str]
@@ -491,7 +497,9 @@ def look_before_run(desk: Desk) -> BeforeRun:
 
 
 def read_end(argv: Sequence[str], out: bytes) -> EndedCommand:
-    """What an agent's program said, in its own form; else the output as text."""
+    """Return the end of an agent's program, read in the program's own format; the output as text where the format is
+    unknown.
+    """
     from ..agents import AGENTS, read_end
     from ..agents.agent import EndedCommand
     from ..agents.claude import session_in
@@ -505,8 +513,8 @@ def read_end(argv: Sequence[str], out: bytes) -> EndedCommand:
 def environment_of(
     desk: Desk, argv: Sequence[str], settings: Sequence[tuple[str, str]] = (), token: str = ""
 ) -> dict[str, str]:
-    """What the command is started with: it and all that it starts are an agent's, and answer no gate. `settings` are git's; `token`
-    names the file in which our hooks note that they run.
+    """Return the environment for the command. It marks the command and its children as an agent's, so that they answer
+    no gate. `settings` are git's; `token` names the file in which our hooks note that they run.
     """
     from ..store.work.restore import as_environment
 
@@ -553,7 +561,9 @@ def program_name(argv: Sequence[str]) -> str:
 
 
 def can_start(desk: Desk, name: str) -> bool:
-    """Whether this machine knows how to start that program again, and it has no conversation to be named by."""
+    """Return whether this machine knows how to start that program again, and the program has no conversation to be
+    identified by.
+    """
     return not starts_by_itself(name) and is_agent(desk, name)
 
 
@@ -575,7 +585,7 @@ def gates_for_command(desk: Desk, before: BeforeRun, ended: EndedCommand, asker:
 
 @dataclass(frozen=True)
 class WrappedAsker:
-    """Who asks: as it was said, else by the program and the number of its process."""
+    """Asker behind `wrap`: the agent's name as it was given, else the program's name and the number of its process."""
 
     program: str
     pid: int

@@ -194,7 +194,7 @@ def events_of_all(desk: Desk) -> list[Json]:
 
 
 def marked(desk: Desk, gates: Sequence[Gate], events: list[Json]) -> list[Json]:
-    """The same events; each answer with what its signature is worth."""
+    """Add to each answer among the events the result of checking its signature, and return the events."""
     from ..policy.ruling import marks, spoken_at
     from ..render.shapes import signature_shape
 
@@ -273,7 +273,7 @@ def roster(desk: Desk, found: Iterable[Summary]) -> list[Known]:
 
 
 def meet(known: Known, present: machine.Presence) -> None:
-    """What this machine remembers of it; the process that still runs says most."""
+    """Merge this machine's note of an agent into what is known of it; a process that still runs counts most."""
     known.here = True
     alive = present.alive
     if alive or not known.alive:

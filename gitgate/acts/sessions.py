@@ -46,7 +46,7 @@ def collect(desk: Desk, ref: SessionRef) -> SavedSession:
 
 
 def tree_of(desk: Desk, saved: SavedSession) -> str:
-    """What holds a saved session, as it is sent: encrypted where that is set."""
+    """Write the tree of a saved session as it is sent, encrypted where recipients are set, and return its id."""
     recipients = recipients_in(desk.settings.text("sessionRecipients"))
     about = {"hitl": 1, "agent": saved.agent}
     if recipients:
@@ -127,8 +127,8 @@ def saved(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
 
 
 class SessionFacts(TypedDict):
-    """What a gate's record does not tell of its conversation, as `render.shapes.gate` takes it. A program that is simply
-    started again has none: no id, and nothing saved.
+    """Facts of a gate's conversation that its record does not contain, as `render.shapes.gate` takes them. A program
+    that is simply started again has none: no id, and nothing saved.
     """
 
     session_id: str | None
@@ -153,7 +153,9 @@ def session_facts(desk: Desk, gates: Sequence[Gate]) -> dict[str, SessionFacts]:
 
 
 def holds_none(desk: Desk, gate: Gate, known: str) -> bool:
-    """Whether what is kept for the gate is no conversation, but what its program is started again by. `known`: its id, if any."""
+    """Return whether the session kept for the gate is no conversation, but only says how its program is started again.
+    `known` is the conversation's id, if any.
+    """
     session, oid = gate.opened.session, desk.refs.get(SESSIONS + gate.id)
     if session is None or session.saved or oid is None or (known and not known.startswith(NONE)):
         return False
@@ -165,7 +167,9 @@ def holds_none(desk: Desk, gate: Gate, known: str) -> bool:
 
 
 def is_gone(desk: Desk, gate: str) -> bool:
-    """Whether a session that is not here is known to be nowhere: it was erased from here, or asked here and not kept."""
+    """Return whether a session that is not here is known to exist nowhere: it was erased here, or asked here and not
+    kept.
+    """
     return dropped_mark(desk, gate).exists() or machine.find_presence(desk, gate) is not None
 
 
@@ -208,7 +212,7 @@ def load_session(desk: Desk, gate: str) -> SavedSession | None:
 
 
 def load_latest(desk: Desk, gate: Gate) -> SavedSession | None:
-    """The same as it was left last, here or elsewhere."""
+    """Return the saved session as it was left last, here or on the remote; None where there is none."""
     oid = latest_oid(desk, gate)
     return read_session(desk, oid) if oid is not None else None
 
@@ -239,7 +243,7 @@ def latest_oid(desk: Desk, gate: Gate) -> str | None:
 
 
 def needs_a_look(desk: Desk, gate: Gate, here: str) -> bool:
-    """Whether the record tells of a conversation that may not be in what is here."""
+    """Return whether the record names a conversation that the session here may not contain."""
     held = [event for entry in gate.history if (event := held_in(entry.event)) is not None]
     if not held or gate.opened.session is None:
         return bool(held)
@@ -255,7 +259,7 @@ def held_in(event: object) -> Conversation | None:
 
 
 def adds_to_conversation(desk: Desk, new: str, old: str) -> bool:
-    """Whether all that is said in the old one is said in the new one, and more."""
+    """Return whether the new conversation contains everything of the old one, and more."""
     from ..agents.claude.transcript import TRANSCRIPT
     from ..questions.signals import known
 
@@ -403,7 +407,7 @@ def age_library() -> Any:
 
 @dataclass(frozen=True)
 class Dropped:
-    """Where a saved session was erased: here, and on which remote."""
+    """Result of erasing a saved session: whether it was erased here, and on which remote."""
 
     gate: str
     here: bool

@@ -97,7 +97,7 @@ def without_conversation(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_agents(variable: str) -> bool:
-    """Whether a variable is one that an agent's program leaves to what it starts."""
+    """Return whether an agent's program leaves this variable to the programs that it starts."""
     return any(agent.leaves(variable) for agent in AGENTS.values())
 
 
@@ -129,7 +129,7 @@ def read_end(argv: Sequence[str], out: bytes) -> EndedCommand | None:
 
 
 def configuration() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What configures agents in a repository: the names of folders and of files, in lower case."""
+    """Return the names of folders and of files that configure agents in a repository, in lower case."""
     folders = (name for agent in AGENTS.values() for name in agent.folders)
     files = (name for agent in AGENTS.values() for name in agent.files)
     return tuple(dict.fromkeys((*folders, *FOLDERS))), tuple(dict.fromkeys((*files, *FILES)))

@@ -51,7 +51,8 @@ class AgentSettings:
 
 @dataclass(frozen=True)
 class Meeting:
-    """What a conversation that a person takes part in is given. The program forgets all of it: every start passes it anew.
+    """Input of a conversation that a person takes part in. The program forgets all of it, so that every start passes
+    it anew.
 
     With `id` a conversation of that id begins; if there is a session as well, it branches off from that one.
     """
@@ -65,13 +66,13 @@ class Meeting:
 
 @dataclass(frozen=True)
 class Start:
-    """What is to be started where. Without `session` a new conversation begins.
+    """Start of an agent: the program's input and its place. Without `session` a new conversation begins.
 
-    `deferred`: the conversation stopped at a tool call that waits for its answer from our hook, so that nothing is said
-    to it; without that hook the call would simply be made. `hooks` are ours, in the program's own form: they ask and they
-    answer. `permissions` are the project's rules on tools, from its protected branch. `folder` is new and private to this
-    start: files for the agent and its output go there. `answer` is the answer as a document, `told` the same as plain texts
-    (verdict, answer, note, by). The environment is `env`, which is handed in
+    `deferred`: the conversation stopped at a tool call that waits for its answer from our hook, so that nothing is
+    said to it; without that hook the call would simply be made. `hooks` are ours, in the program's own form: they
+    ask and they answer. `permissions` are the project's rules on tools, from its protected branch. `folder` is new
+    and private to this start: files for the agent and its output go there. `answer` is the answer as a document,
+    `told` its parts as plain texts (verdict, answer, note, by). The environment is `env`, which is handed in
     without what must not be inherited (`agents.scrubbed`), and `extra_env`.
     """
 
@@ -139,7 +140,7 @@ class Finished:
 
 
 class AgentResult(StrEnum):
-    """What an agent's run came to."""
+    """Result of an agent's run."""
 
     DONE = "done"
     ASKED = "asked"  # it stopped by itself because it has asked again
@@ -162,7 +163,9 @@ class AgentOutcome:
 
 @dataclass(frozen=True)
 class EndedCommand:
-    """What a command said at its end, as much as could be read. `agent`: whose conversation it was, where that is known."""
+    """End of a command, as much of it as could be read. `agent`: the program whose conversation it was, where that is
+    known.
+    """
 
     text: str = ""
     session: str = ""
@@ -217,7 +220,7 @@ class Agent:
         return (*self.marks, *self.sessions, *self.process_ids)
 
     def is_process(self, called: str, words: Sequence[str]) -> bool:
-        """Whether a process is this program, by what the system calls it and by its command line."""
+        """Return whether a process is this program, by the system's name for it and by its command line."""
         if not (self.processes or self.packages):
             return False
         names = (self.name, *self.processes)
@@ -235,7 +238,9 @@ class Agent:
         return False
 
     def leaves(self, variable: str) -> bool:
-        """Whether it leaves this variable to what it starts. Inherited, a program would take itself for a part of it."""
+        """Return whether the program leaves this variable to its children. A program that inherits it would take
+        itself for a part of its parent.
+        """
         return variable in (mark.partition("=")[0] for mark in self.all_marks)
 
     def detect(self, env: Mapping[str, str]) -> SessionRef | None:
@@ -274,7 +279,9 @@ class Agent:
         return tuple(words)
 
     def wants(self, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:  # noqa: ARG002  for those that have settings of their own
-        """What its own settings on this machine lack so that it can ask and be resumed, each with what mends it."""
+        """Yield what the program's own settings on this machine lack to ask and be resumed, each with the command that
+        mends it.
+        """
         return iter(())
 
     def collect(
@@ -295,10 +302,10 @@ class Agent:
         """Put the files where the program looks for them when it runs in `cwd`; `program` is what is run instead of it."""
 
     def forked(self, saved: SavedSession, drawn: str) -> SavedSession | None:
-        """The same conversation under an id of its own, made of 32 random hexadecimal digits, so that whoever goes on in it leaves
-        the first one as it is. None where that cannot be had.
+        """Return a copy of the conversation under a new id, made of 32 random hexadecimal digits, so that going on in
+        it leaves the first one as it is. None where that is impossible.
 
-        Here only what is no conversation: the program is simply started again.
+        The base class copies only a session without a conversation: the program is simply started again.
         """
         return replace(saved, id=f"{NONE}{drawn}") if saved.id.startswith(NONE) else None
 
@@ -314,7 +321,7 @@ class Agent:
         raise NotImplementedError
 
     def read_outcome(self, finished: Finished) -> AgentOutcome:
-        """What its exit and its output mean, of a process that `start` described."""
+        """Return the outcome of a process that `start` described, read from its exit and its output."""
         raise NotImplementedError
 
     def lasting(self, words: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002  for programs that forget them
@@ -322,7 +329,9 @@ class Agent:
         return ()
 
     def lasting_in_line(self, line: str, saved: SavedSession) -> tuple[str, ...]:  # noqa: ARG002
-        """The same of a line in which words are not kept apart, with the conversation that tells what in it is a prompt."""
+        """Return the flags to repeat, from a command line whose words are not separated. The conversation tells which
+        part of it is a prompt.
+        """
         return ()
 
     def read_end(self, argv: Sequence[str], out: bytes) -> EndedCommand | None:  # noqa: ARG002  for those who know their output
@@ -393,7 +402,7 @@ def killed(finished: Finished) -> bool:
 
 
 def json_or_none(text: object) -> Any:
-    """What a text is as JSON; None where it is none."""
+    """Parse a text as JSON; None where it is none."""
     import json
 
     try:
@@ -458,7 +467,7 @@ def kept_flags(
 
 
 def names_flag(words: Sequence[str], *flags: str) -> bool:
-    """Whether one of the flags stands in a command line."""
+    """Return whether one of the flags is in a command line."""
     before = words[: words.index("--")] if "--" in words else words
     return any(word.partition("=")[0] in flags for word in before)
 
@@ -468,7 +477,7 @@ def of_program(words: Sequence[str], name: str) -> bool:
 
 
 def as_another(saved: SavedSession, session: str) -> SavedSession:
-    """The same conversation by another id, in the names of its files and in what they hold."""
+    """Return a copy of the conversation under another id, in the names of its files and in their content."""
     old, new = need_session_id(saved.id), need_session_id(session)
     files = {
         name.replace(old, new): content.replace(old.encode(), new.encode())

@@ -86,7 +86,9 @@ class Codex(Agent):
         env: Mapping[str, str],
         program: Sequence[str] = (),  # noqa: ARG002  it is not run
     ) -> None:
-        """The same place below this machine's home, whatever the directory; one that is there already stays."""
+        """Put the conversation at its relative path in this machine's Codex home, whatever the directory; one that is
+        there already stays.
+        """
         home = codex_home(env)
         ending = f"-{need_session_id(saved.id)}.jsonl"
         names = [name for name in saved.files if re.fullmatch(ROLLOUT, name) and name.endswith(ending)]

@@ -177,7 +177,7 @@ class KnownProgram(Command):
         raise NotImplementedError
 
     def outcome(self, finished: Finished) -> AgentOutcome:
-        """What its own output means."""
+        """Return the outcome that the program's own output states."""
         raise NotImplementedError
 
     def start(self, request: Start) -> Launch:

@@ -261,7 +261,7 @@ def slug_of(cwd: Path, home: Path) -> str:
 
 
 def project_folder(cwd: Path, home: Path) -> Path:
-    """Where the conversations of a project are; its name is taken for it where it has none yet."""
+    """Return the folder of a project's conversations. A project without a folder name gets one, which is registered."""
     cwd = cwd.resolve()
     slug = slug_of(cwd, home)
     if not slug:

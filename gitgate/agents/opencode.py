@@ -104,7 +104,7 @@ class OpenCode(KnownProgram):
         self.take_in(data, cwd, env, program)
 
     def erase(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
-        """Where it is this directory's: the same home may be that of whoever asked."""
+        """Erase the conversation where it belongs to this directory: whoever asked may share the home."""
         here = exported(saved.id, env)
         if here is not None and here["info"].get("directory") == str(cwd.resolve()):
             self.run_apart(("session", "delete", need_session_id(saved.id)), env, {})
@@ -176,7 +176,9 @@ class OpenCode(KnownProgram):
         return Launch(tuple(argv), request.cwd, env, request.folder)
 
     def told(self, request: Start) -> dict[str, str]:
-        """What it may not do, besides what the machine says; and nothing of the directory's own, unless that may take part."""
+        """Return the environment that forbids actions beyond the machine's own rules, and that ignores the directory's
+        own settings unless those may take part.
+        """
         before = json_or_none(request.env.get("OPENCODE_PERMISSION"))
         said = before if isinstance(before, dict) else {}
         shell = said.get("bash", {})
@@ -268,7 +270,9 @@ def database(env: Mapping[str, str]) -> Path:
 
 
 def ask_database(env: Mapping[str, str], question: str, *given: str) -> list[tuple[Any, ...]]:
-    """What it says; nothing where it is not there, or is of a form that this does not know."""
+    """Query the program's database and return its rows; none where it is missing, or of a form that this does not
+    know.
+    """
     import sqlite3
     from contextlib import closing
     from urllib.parse import quote

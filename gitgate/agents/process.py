@@ -286,7 +286,7 @@ class Timer:
 
 
 def closing(limit: Limit, timer: Timer, pid: int, grace: int) -> list[tuple[float, Callable[[], object]]]:
-    """What happens when the time is over: warnings until the grace period ends, a polite signal, one that nobody resists."""
+    """Return the steps after the time limit: warnings until the grace period ends, a termination signal, then SIGKILL."""
     moments = [*range(limit.grace, 0, -WARN_EVERY)] or [0]
     steps: list[tuple[float, Callable[[], object]]] = []
     before = limit.grace

@@ -52,7 +52,7 @@ class Problem:
 
 @dataclasses.dataclass
 class Verified:
-    """What was checked, what is wrong, and what could not be checked here and why (`notes`)."""
+    """Result of a verification: the counts, the problems, and what could not be checked here and why (`notes`)."""
 
     gates: int = 0
     events: int = 0
@@ -117,7 +117,7 @@ class Chronicle:
     before: Epoch | None = None
 
     def at_commit(self, commit: str) -> Epoch | None:
-        """What held at this commit of the branch; None before there was any."""
+        """Return the policy that held at this commit of the branch; None before there was any."""
         place = self.line[commit]
         return next((epoch for epoch in reversed(self.epochs) if epoch.place <= place), None)
 
@@ -125,7 +125,7 @@ class Chronicle:
         return next((epoch for epoch in reversed(self.epochs) if epoch.change.at <= moment), None)
 
     def after(self, epoch: Epoch | None) -> Epoch | None:
-        """What replaced it; None while nothing has."""
+        """Return the epoch that replaced this one; None while nothing has."""
         place = -1 if epoch is None else epoch.place
         return next((later for later in self.epochs if later.place > place), None)
 
@@ -232,7 +232,9 @@ def against_day(history: Chronicle, epoch: Epoch | None, moment: float) -> str:
 
 
 def at_start(desk: Desk, history: Chronicle, gate: Gate) -> Epoch | None:
-    """What held where the work left the branch: an answer is younger than that, whatever day it says it is of."""
+    """Return the policy that held where the work left the branch. The answer is younger than that, whatever date it
+    claims.
+    """
     base = gate.opened.work.base
     if base is None or len(history.epochs) < 2:
         return None
@@ -260,7 +262,9 @@ def load_verdicts_of(desk: Desk, done: Verified, history: Chronicle, found: Iter
 
 
 def check_gate(desk: Desk, done: Verified, several: list[JudgedAnswer]) -> None:
-    """What was told to the asker has to stand on answers that were accepted; another that was not is only worth a note."""
+    """Check that the answer given to the asker rests on answers that were accepted; another that was refused only gets
+    a note.
+    """
     gate = several[0].gate
     facts: dict[int, RulingCase] = {}
     accepted: list[Who] = []
@@ -308,7 +312,7 @@ def speaker(given: JudgedAnswer) -> Who:
 
 
 def is_alike(gate: Gate, answer: Answer) -> bool:
-    """Whether it says the same as the one that counts."""
+    """Return whether the answer agrees with the one that counts."""
     if gate.answer is None:
         return False
     told = gate.answer.answer
@@ -334,8 +338,10 @@ def enough(last: JudgedAnswer, facts: Mapping[int, RulingCase]) -> int:
 
 @dataclass(frozen=True)
 class Explained:
-    """Whether somebody may answer a gate, by which rule (None: no policy), and why. `paths`: what its work touches that a rule is about, `staged_only`: what of it the
-    files do not show; None where nobody knows.
+    """Explanation of whether somebody may answer a gate, by which rule (None: no policy), and why.
+
+    `paths`: the paths of its work that a rule is about. `staged_only`: those of them that the files do not show.
+    None where nobody knows.
     """
 
     gate: str

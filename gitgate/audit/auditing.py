@@ -32,7 +32,9 @@ HEADS = "refs/heads/"
 
 @dataclass(frozen=True)
 class Around:
-    """What lies around the gates in this repository, listed once: works, and what a remote had, by gate."""
+    """Surroundings of the gates in this repository, listed once: this machine and place, the works, and a remote's
+    gates, by gate.
+    """
 
     host: str
     place: str
@@ -52,7 +54,7 @@ def look_around(desk: Desk) -> Around:
 
 
 def check_enclosed(desk: Desk, done: Verified, gate: Gate) -> None:
-    """What no list and no decision reads: attachments, and forms against their schema."""
+    """Check the parts that no list and no decision reads: attachments, and forms against their schema."""
     for name in gate.opened.attachments:
         try:
             desk.records.attachment(gate, name)
@@ -101,7 +103,7 @@ def check_work(desk: Desk, done: Verified, gate: Gate, around: Around, *, archiv
 
 
 def is_empty(desk: Desk, work: Work) -> bool:
-    """Where nothing was ever committed, nothing is saved as commits that hold nothing."""
+    """Return whether the saved work consists of empty trees, as it does in a repository without any commit."""
     from ..store.work import EMPTY_TREE
 
     trees = {desk.records.commit(name).tree for name in (work.staged, work.commit) if name}
@@ -152,10 +154,11 @@ def check_shared(desk: Desk, done: Verified, gate: Gate, around: Around) -> None
 
 
 def check_delivered(desk: Desk, done: Verified, gate: Gate, around: Around) -> None:
-    """Whether the agent's commits are on the branch that its outcome names: a server may be killed between the two.
+    """Check that the agent's commits are on the branch that its outcome names: a server may be killed between the two.
 
-    A branch that was deleted, rewritten or squashed has a history of its own, and is not spoken of; nor is one that had them,
-    as far as is known here. One that stands where it was may have been put back there elsewhere: so it is no problem, but said.
+    A branch that was deleted, rewritten or squashed has a history of its own, and is not reported; nor is one that
+    had the commits, as far as is known here. A branch at its old commit may have been reset elsewhere, so it gets a
+    note and is no problem.
     """
     said = gate.outcome
     if said is None or not said.branch or not said.commits:
@@ -205,7 +208,7 @@ def stays_behind(desk: Desk, gate: Gate, tip: str | None, made: str) -> bool:
 
 
 def past_of(desk: Desk, ref: str) -> list[str]:
-    """Where a branch was, as far as this repository noted it."""
+    """Return the earlier commits of a branch, as far as this repository's reflog has them."""
     if not desk.repo.git.ok("reflog", "exists", ref):  # of this very ref; git would show that of another one
         return []
     shown = desk.repo.git.run("reflog", "show", "--format=%H", ref, check=False, completes=True)
@@ -213,7 +216,9 @@ def past_of(desk: Desk, ref: str) -> list[str]:
 
 
 def where_now(desk: Desk, remote: str, branch: str) -> str | None:
-    """What was fetched last may be old. None also where the remote cannot be asked."""
+    """Ask the remote for the branch's commit now: the last fetch may be old. None also where the remote cannot be
+    asked.
+    """
     try:
         return ask_tips(desk.repo, remote, [HEADS + branch], timeout=20).get(HEADS + branch)
     except GateError:
@@ -393,7 +398,9 @@ def check_signatures(desk: Desk, done: Verified, found: Sequence[Checked]) -> No
 
 
 def is_another(entry: Entry, oid: str, signer: str) -> bool:
-    """Whether an answer bears another's name than its signature's. What is recorded again is signed by whoever did that."""
+    """Return whether an answer bears another name than its signature. An answer that is recorded again is signed by
+    whoever recorded it.
+    """
     if not isinstance(entry.event, Answer) or (len(entry.parents) > 1 and oid == entry.commit):
         return False
     by = entry.event.by

@@ -45,7 +45,7 @@ LEFT_OUT = {
 
 @dataclass(frozen=True)
 class ExportWishes:
-    """What goes into it: the gates and runs that are named, or all since a moment."""
+    """Selection for an export: the gates and runs that are named, or all since a moment."""
 
     ids: tuple[str, ...] = ()
     since: float = 0.0
@@ -79,10 +79,10 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: the file and its digest, how many gates and runs are in it, where each record ends.
+    """Result of an export: the file and its digest, the number of gates and runs in it, and the end of each record.
 
-    `ok`: what is in it holds, as `verify` has it. `problems` says how much does not. `left_out` says what is not in it.
-    `file` is None where there was nothing to write.
+    `ok`: the contents hold, as `verify` judges them; `problems` counts what does not. `left_out` names what is not
+    in it. `file` is None where there was nothing to write.
     """
 
     file: Path | None = None
@@ -183,7 +183,9 @@ def read_journal(desk: Desk, one: Recorded) -> Recorded:
 
 
 def begun_since(one: Recorded, since: float) -> bool:
-    """What cannot be read may have been asked at any time: an auditor wants to know of it."""
+    """Return whether a record began since that moment. One that cannot be read counts as begun: an auditor wants to
+    know of it.
+    """
     from ..gates.history import seconds_at
 
     at = begun_at(one)
@@ -314,7 +316,7 @@ def verified_shape(done: Verified) -> dict[str, object]:
 
 
 def signers_file_of(desk: Desk) -> dict[str, bytes]:
-    """Whose keys counted here, for git to check the signatures by."""
+    """Return the file of signers' keys that counted here, for git to check the signatures by."""
     from ..policy import signers_of
 
     found = signers_of(desk)
@@ -465,7 +467,7 @@ def clear_cut_off(folder: Path, begun: str) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether another process has this number."""
+    """Return whether another process has this number."""
     if pid == os.getpid():
         return False
     try:

@@ -63,7 +63,9 @@ class Origin:
 
 @dataclass(frozen=True)
 class LinesAsked:
-    """Which lines are asked about: of a file as git names it, at a commit or as it is here. `typed`: the file as it was named."""
+    """Lines that are asked about: of a file as git names it, at a commit or as it is here. `typed`: the file as it was
+    named.
+    """
 
     path: str
     lines: tuple[int, int] | None = None
@@ -73,7 +75,7 @@ class LinesAsked:
 
 @dataclass(frozen=True)
 class Standing:
-    """What the records say of a gate that a commit names. `trouble` is what does not hold."""
+    """Evidence that the records give of a gate that a commit names. `trouble` names what does not hold."""
 
     gate: Gate | None
     trouble: str
@@ -109,7 +111,7 @@ def read_place(given: str, is_file: bool) -> tuple[str, tuple[int, int] | None]:
 
 
 def read_asked(desk: Desk, start: Path, given: str, rev: str | None) -> LinesAsked:
-    """What was typed in the directory `start`, as git means it."""
+    """Read the file, lines and revision that were typed in the directory `start`, as git means them."""
     if "\0" in given or "\0" in (rev or ""):
         raise Usage(
             "neither a file nor a commit has a null byte in its name", hint="git gate why FILE[:LINE[,LINE]]"
@@ -126,7 +128,7 @@ def read_asked(desk: Desk, start: Path, given: str, rev: str | None) -> LinesAsk
 
 
 def is_there(place: Path, kind: Callable[[Path], bool]) -> bool:
-    """Whether there is such a file or directory; of a name that no file can have there is none."""
+    """Return whether such a file or directory exists; False for a name that no file can have."""
     with suppress(OSError):
         return kind(place)
     return False
@@ -216,7 +218,7 @@ def gates_named(desk: Desk, commits: Iterable[str]) -> dict[str, list[str]]:
 
 
 def standings(desk: Desk, gates: Iterable[str]) -> dict[str, Standing]:
-    """What the records of these gates say, open ones and archived ones, and whether they hold."""
+    """Return the evidence of these gates, open ones and archived ones, and whether their records hold."""
     ids = list(gates)
     if not ids:
         return {}
@@ -250,7 +252,7 @@ def standings(desk: Desk, gates: Iterable[str]) -> dict[str, Standing]:
 
 
 def mark_of_answer(gate: Gate, signed: Mapping[str, SignatureMark]) -> SignatureMark | None:
-    """What the signature of the answer is worth; none where nobody gave one."""
+    """Return the result of checking the answer's signature; None where nobody answered."""
     counted = gate.answer
     if counted is None or not counted.answer.by:
         return None
@@ -265,7 +267,9 @@ def commits_of(gate: Gate) -> Iterator[str]:
 
 
 def tips_of(desk: Desk, gates: Sequence[str]) -> tuple[dict[str, str], set[str]]:
-    """Where the records of these gates end, and which are open and otherwise in the archive: those are looked at where they are open."""
+    """Return the ends of these gates' records, and the gates whose open record differs from their archived one; the
+    open one is used.
+    """
     from ..store.records.archive import find_archived, shelves
 
     tips = {gate: tip for gate in gates if (tip := desk.refs.get(OPEN + gate)) is not None}
@@ -285,7 +289,7 @@ def cut_off(desk: Desk) -> frozenset[str]:
 def with_gates(
     one: Origin, gates: Sequence[str], known: Mapping[str, Standing], cut: Collection[str]
 ) -> list[Origin]:
-    """The same lines with what is known of each gate that their commit names."""
+    """Add to the lines of a commit what is known of each gate that the commit names."""
     if one.commit in cut:
         return [
             replace(
@@ -335,7 +339,7 @@ EVERY = 500
 
 @dataclass(frozen=True)
 class SearchTerms:
-    """What is searched for: each word, or words that stand together; and what narrows it."""
+    """Terms of a search: words, or phrases whose words stand together, and the conditions that narrow it."""
 
     words: tuple[str, ...]
     type: str | None = None
@@ -354,7 +358,7 @@ class FoundDecision:
 
 
 class Ending(NamedTuple):
-    """Where a gate's record ends."""
+    """End of a gate's record."""
 
     gate: str
     tip: str
@@ -362,7 +366,9 @@ class Ending(NamedTuple):
 
 
 class Text(NamedTuple):
-    """What is looked through of one record. Who answered is as it was written; the others are words alone, with a blank before each."""
+    """Searchable text of one record. The answerer is as it was written; the other fields are words alone, with a blank
+    before each.
+    """
 
     gate: str
     tip: str
@@ -519,7 +525,7 @@ def search_words(text: str) -> str:
 
 
 def read_needles(words: Sequence[str]) -> list[str]:
-    """What is looked for; each of the words has to have a letter or a digit."""
+    """Return the words to search for, normalized; refuse a word without a letter or a digit."""
     needles = [needle(word) for word in words]
     if not all(needles) or not needles:
         raise Usage("there is no word to search for", hint='git gate search "which database"')
@@ -532,7 +538,7 @@ def needle(word: str) -> str:
 
 
 def fit(text: Text, needles: Sequence[str]) -> int:
-    """What the words are worth, each where it counts most; 0 where one of them is not there."""
+    """Score a record by the words, each at the field where it counts most; 0 where one of them is missing."""
     worth = 0
     for word in needles:
         best = max((weight for name, weight in WEIGHTS.items() if word in getattr(text, name)), default=0)
@@ -562,7 +568,9 @@ def moment_of(at: str) -> float:
 
 
 def passages(gate: Gate, words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Where the words stand, and the line around each first one: (a name of `WEIGHTS`, text as it was written)."""
+    """Yield the fields that contain the words, with the line around each first match: (a name of `WEIGHTS`, text as it
+    was written).
+    """
     opened = gate.opened
     written = {
         "title": [opened.title],

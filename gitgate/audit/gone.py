@@ -45,7 +45,7 @@ class Noted:
 
 @dataclass(frozen=False)
 class Present:
-    """What is there now: refs here and as they were fetched last, and what the archives have."""
+    """Current state to compare with: the refs here and as they were fetched last, and the archives."""
 
     desk: Desk
     refs: Mapping[str, str]
@@ -58,7 +58,7 @@ class Present:
         return [*self.desk.refs.under(ASIDE).values()]
 
     def tips(self, one: Noted) -> Sequence[str]:
-        """Where the record is now: at the ref, or in an archive; empty where it is in neither."""
+        """Return the record's tip now: at the ref, or in an archive; empty where it is in neither."""
         now = self.refs.get(tracking(one.remote, one.ref) if one.remote else one.ref)
         if now is not None:
             return (now,)
@@ -66,7 +66,7 @@ class Present:
         return [tip for tip in found.tips if tip] if found is not None else ()
 
     def archive_of(self, remote: str) -> Mapping[str, str] | None:
-        """Where the archive of a remote is now, by month; None where it cannot be asked."""
+        """Return the tips of a remote's archive now, by month; None where it cannot be asked."""
         if remote not in self.asked:
             from ..store.remote.fetch import tips_below
 
@@ -77,7 +77,7 @@ class Present:
         return self.asked[remote]
 
     def may_be_archived(self, remote: str) -> bool:
-        """Whether a remote's archive has grown since it was fetched."""
+        """Return whether a remote's archive has grown since it was fetched."""
         there = self.archive_of(remote) if remote else {}
         return any(self.refs.get(tracking(remote, ref)) != tip for ref, tip in (there or {}).items())
 
@@ -96,7 +96,7 @@ def check_gone(desk: Desk, done: Verified, only: Collection[str] = ()) -> None:
 
 
 def noted_refs(desk: Desk) -> Iterator[Noted]:
-    """What was noted of this repository, and of the remotes that are still configured."""
+    """Yield the refs noted of this repository, and of the remotes that are still configured."""
     places = {tracking_base(remote): remote for remote in remotes_here(desk)}
     for ref, seen in read_seen_tips(desk.repo).items():
         if ref.startswith(RECORDS):
@@ -141,7 +141,7 @@ def tell_gone(done: Verified, present: Present, one: Noted) -> None:
 
 
 def mend(present: Present, one: Noted) -> str:
-    """What brings it back."""
+    """Return advice on how to restore a lost record, with the command."""
     if one.remote and one.ref in present.desk.refs.under(one.ref):
         return f"it is here, and this puts it back: git gate sync {one.remote}"
     return "a clone that still has it puts it back: git gate sync, there"

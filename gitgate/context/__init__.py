@@ -85,7 +85,7 @@ class Desk:
         self.bulk = True
 
     def leave_to_other_process(self) -> None:
-        """What reads objects belongs to the process that this one was made from: here another is begun."""
+        """Drop the object readers, which belong to the process that made this desk; this process begins its own."""
         self._records, self.reader = None, None
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class Desk:
         return self.settings.seconds("networkTimeout") or 60
 
     def person(self) -> str:
-        """Who is at this machine; an answer in nobody's name is none."""
+        """Return the person at this machine; refuse where git knows no name, because an answer needs one."""
         who = self.settings.identity()
         if not who:
             raise Failure(
@@ -196,7 +196,7 @@ def has_asked(desk: Desk) -> bool:
 
 
 def machine_settings(env: Mapping[str, str]) -> Settings:
-    """What this machine and its person have set, outside of any repository."""
+    """Return the settings of this machine and its person, outside of any repository."""
     return config.load_settings(env, read_git_config(begin_config(git_at(Path("/"), env))), None)
 
 
@@ -255,7 +255,7 @@ class Process:
 
     @property
     def sign(self) -> str:
-        """What tells that it is an agent's: a mark in its environment, or its program; empty when nothing does."""
+        """Evidence that the process is an agent's: a mark in its environment, or its program; empty without any."""
         if mark := marker_of(self.place):
             return f"{mark} is set in process {self.pid}, {self.called}"
         return f"process {self.pid} is {agent}" if (agent := self.agent) else ""
@@ -330,7 +330,7 @@ def gap_above(pid: int, seen: Sequence[Process], proc: Path) -> str:
 
 
 def is_of_others(pid: int) -> bool:
-    """Whether a process is there and another user's: the system does not let us signal it."""
+    """Return whether a process exists and belongs to another user: the system does not let us signal it."""
     try:
         os.kill(pid, 0)  # sends nothing
     except PermissionError:
@@ -341,7 +341,7 @@ def is_of_others(pid: int) -> bool:
 
 
 def hides_others(proc: Path) -> bool:
-    """Whether `/proc` was mounted to show each user only their own processes (`hidepid`)."""
+    """Return whether `/proc` was mounted to show each user only their own processes (`hidepid`)."""
     try:
         mounts = (proc / "self" / "mountinfo").read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -377,7 +377,7 @@ def require_person(act: str, env: Mapping[str, str], *, hint: str) -> None:
 
 
 def is_agent(pid: int) -> bool:
-    """Whether the process of that number is an agent's program."""
+    """Return whether the process of that number is an agent's program."""
     found = next(above(pid, ALL), None)
     return found is not None and bool(found.agent)
 

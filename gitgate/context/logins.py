@@ -59,12 +59,14 @@ class Logins:
 
     @property
     def address(self) -> str:
-        """Where the desk was served last; empty where it never was, or no link leads there."""
+        """Address where the desk was served last; empty where it never was, or no link leads there."""
         return str(self.read().get("address", ""))
 
     @contextmanager
     def changing(self) -> Iterator[dict[str, Any]]:
-        """What is there, to be changed while nobody else does; what is over is left out."""
+        """Yield the stored logins under a lock, so that only one process changes them; entries that ran out are left
+        out.
+        """
         private_folder(self.folder)
         with locked(self.folder / f"{NAME}.lock", wait=True):
             self._stamp = (0, 0)
@@ -159,7 +161,7 @@ class Logins:
             raise
 
     def form_word(self, visitor: str) -> str:
-        """What a form of ours carries, so that no other site can send one in this visitor's name."""
+        """Return the secret word of our forms, so that no other site can send one in this visitor's name."""
         key = self.read().get("key")
         if not key:
             with self.changing() as known:

@@ -46,7 +46,7 @@ class Presence:
 
     @property
     def alive(self) -> bool:
-        """Whether that very process still runs: a number alone may be another one's by now."""
+        """True where exactly that process still runs: the number alone may be another process's by now."""
         return (
             self.pid > 0
             and self.boot == boot_id()
@@ -69,7 +69,7 @@ def note_presence(desk: Desk, present: Presence) -> None:
 
 
 def find_presence(desk: Desk, gate: str) -> Presence | None:
-    """Who asked this gate from here; None when it was asked elsewhere."""
+    """Return the note on the asker of this gate; None when it was asked elsewhere."""
     notes = read_notes(presence_file(desk))
     # Inside of a text JSON has a backslash before each quote: this stands where a line begins, and nowhere else.
     start = notes.rfind(f'{{"gate": "{gate}"'.encode())
@@ -112,7 +112,9 @@ def parse_presence(line: bytes) -> Presence | None:
 
 
 def host_name() -> str:
-    """What this machine calls itself: as `socket.gethostname` has it, without the 1.5 ms that loading it takes whoever asks."""
+    """Return this machine's own name, like `socket.gethostname`, but without the 1.5 ms that loading that module
+    costs.
+    """
     return os.uname().nodename
 
 
@@ -184,12 +186,14 @@ def end_listening(repo: Repository, number: int, kind: str = LISTENING) -> None:
 
 
 def attentive_ones(desk: Desk) -> list[Attentive]:
-    """Who hears of a question here: the listener, and whoever has the desk open."""
+    """Return the listeners that a question here reaches: the listener, and whoever has the desk open."""
     return [who for kind in (LISTENING, AT_DESK) if (who := find_listener(desk, kind)) is not None]
 
 
 def find_listener(desk: Desk, kind: str = LISTENING) -> Attentive | None:
-    """Who listens in this clone. One that was killed has left its word, and no lock; another machine's lock nobody sees here."""
+    """Return the listener of this clone, if one runs. A killed one leaves its note, but no lock; a lock on another
+    machine cannot be seen here.
+    """
     folder = desk.repo.state_dir
     try:
         place = folder / kind
@@ -203,7 +207,9 @@ def find_listener(desk: Desk, kind: str = LISTENING) -> Attentive | None:
 
 
 def state_home(env: Mapping[str, str]) -> Path | None:
-    """Where this person's programs keep what outlives them, on this machine; None where there is no home."""
+    """Return the folder for state that this person's programs keep on this machine beyond their end; None where there
+    is no home.
+    """
     if env.get("XDG_STATE_HOME"):
         return Path(env["XDG_STATE_HOME"]) / "gitgate"
     return Path(env["HOME"]) / ".local" / "state" / "gitgate" if env.get("HOME") else None
@@ -211,7 +217,7 @@ def state_home(env: Mapping[str, str]) -> Path | None:
 
 @contextmanager
 def slot(env: Mapping[str, str], most: int) -> Iterator[bool]:
-    """Whether one of `most` slots was free; it is ours until this is left."""
+    """Take one of `most` slots until the context ends, and yield whether one was free."""
     home = state_home(env)
     if home is None or most <= 0:
         yield most > 0
@@ -234,7 +240,7 @@ MOST_REPOSITORIES = 10_000
 
 
 def repositories(env: Mapping[str, str]) -> list[Path]:
-    """Where they are; those that are gone are left out."""
+    """Return the registered repositories that still exist."""
     return [place for place in read_registry(env) if place.is_dir()]
 
 

@@ -32,7 +32,9 @@ DECIDED = frozenset(("answered", "amended", "defaulted", "expired"))
 
 
 def content_of(salt: str, tree: str) -> str:
-    """What the record holds of a session's content. Salted as its id is: it tells nobody what was said."""
+    """Return the digest of a session's content for the record. It is salted like the session's id, so that it
+    discloses nothing of what was said.
+    """
     return sha256(f"{salt}:content:{tree}".encode()).hexdigest()[:32]
 
 
@@ -144,7 +146,7 @@ def read_note(place: Path) -> tuple[int, str]:
 
 
 def is_in_chain(desk: Desk, oid: str, sought: str) -> bool:
-    """Whether `sought` stands below `oid`, or is it."""
+    """Return whether `sought` is `oid` or one of the commits below it."""
     try:
         return any(at == sought for at, _ in chain(desk, oid))
     except BrokenRecord:
@@ -168,9 +170,9 @@ def chain(desk: Desk, oid: str) -> list[tuple[str, Commit]]:
 
 
 def against_session(desk: Desk, gate: Gate, oid: str) -> str:
-    """What speaks against this commit as the session of a gate; empty where nothing does, or nobody can tell.
+    """Return the reason against this commit as the session of a gate; empty where there is none, or nobody can tell.
 
-    A gate that an older version asked binds no content, and nothing is said of its session.
+    A gate that an older version asked binds no content, so nothing is said of its session.
     """
     session = gate.opened.session
     if session is None:
@@ -230,13 +232,15 @@ def contents(gate: Gate) -> Iterator[tuple[int, str]]:
 
 
 def is_proven(desk: Desk, gate: Gate, oid: str) -> bool:
-    """Whether it surely is the session of a gate that binds what its session holds."""
+    """Return whether the commit is surely the session of a gate that binds its session's content."""
     session = gate.opened.session
     return session is not None and bool(session.content) and not against_session(desk, gate, oid)
 
 
 def is_older(desk: Desk, gate: Gate, new: str, old: str) -> bool:
-    """Whether the session that is there goes on from this one, or was named by a later event, so that nobody may put it back."""
+    """Return whether the proven session `old` must not be replaced with `new`: `old` continues `new`, a later event
+    names `old`, or no event names `new` and `new` does not continue `old`.
+    """
     session = gate.opened.session
     if session is None or not is_proven(desk, gate, old):
         return False
@@ -249,8 +253,8 @@ def is_older(desk: Desk, gate: Gate, new: str, old: str) -> bool:
 
 
 def is_from_before(desk: Desk, gate: Gate, new: str, erased: str) -> bool:
-    """Whether this was saved before the session was erased, when the record ended with the commit `erased`: only an event that
-    came after that can name what was talked since.
+    """Return whether the session was saved before it was erased, when the record ended with the commit `erased`. Only
+    an event after that can name what was said since.
     """
     session = gate.opened.session
     if session is None:

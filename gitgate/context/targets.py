@@ -76,7 +76,9 @@ def work_moves(desk: Desk, gate: str, remote: str, known: Mapping[str, str] | No
 
 
 def may_send(desk: Desk, gate: str, session: str) -> bool:
-    """Whether others would take the session up. What is talked elsewhere than where it was asked waits for its event."""
+    """Return whether other clones would accept the session. A conversation continued elsewhere than where it was asked
+    waits for its event.
+    """
     from .session_proof import against_session
 
     tip = desk.refs.get(OPEN + gate)
@@ -138,7 +140,7 @@ def read_address(text: str) -> Address:
 
 
 def is_github(host: str) -> bool:
-    """Whether its name alone says that it is GitHub's own."""
+    """Return whether the host is GitHub's own by its name alone."""
     return host == GITHUB or host.endswith(".ghe.com")
 
 
@@ -166,7 +168,9 @@ def meant_by(desk: Desk, name: str) -> str:
 
 
 def server_of(desk: Desk, found: Address) -> str:
-    """Where people see what is at this address; that of its API where somebody named it, which an alias does not tell."""
+    """Return the web address of the server at this address. It is taken from the API's address where that is set,
+    because an alias does not tell it.
+    """
     parts = urlsplit(desk.settings.text("forgeApi"))
     for end in API_ENDS:
         path = parts.path.rstrip("/")
@@ -200,7 +204,7 @@ def find_tip(desk: Desk, given: str | None, *, waiting: str = "waits for an answ
 
 
 def is_run(desk: Desk, given: str | None) -> bool:
-    """Whether a run is meant by what was typed, and no gate."""
+    """Return whether the typed word means a run, and no gate."""
     word = (given or "").strip().lower()
     if not model.is_prefix(word) or desk.refs.beginning(OPEN + word):
         return False
@@ -283,7 +287,7 @@ def summaries(desk: Desk) -> Iterator[Summary]:
 
 
 def summaries_told(desk: Desk) -> Iterator[Summary]:
-    """The same as their last commits tell it."""
+    """Yield a summary of every open gate as its last commit states it."""
     tips = desk.refs.tips()
     for run in tips.runs():
         yield from read_summaries(run, tips.mark, OPEN)
@@ -306,8 +310,8 @@ def recorded_summary(desk: Desk, told: Summary) -> Summary:
 
 
 def all_summaries(desk: Desk, *, begin: bool = True) -> list[Summary]:
-    """The same at once, for lists and figures. Of many, what the index has of their commits is not read again. `begin`: where there is
-    no index yet, one is made, for the next time.
+    """Return the summaries of all open gates at once, for lists and figures. With many gates, those in the index are
+    not read again. `begin`: where there is no index yet, make one for the next time.
     """
     if pays(how_many(desk.repo.index)):
         from ..store.index import read_open
@@ -330,7 +334,7 @@ def how_many(index: Path) -> int:
 
 
 def pays(count: int) -> bool:
-    """Whether the index saves more than it costs for so many gates. Some builds of Python come without SQLite."""
+    """Return whether the index saves more than it costs for so many gates. Some builds of Python come without SQLite."""
     if count < MANY:
         return False
     try:

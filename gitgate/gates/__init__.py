@@ -26,7 +26,7 @@ ACTED_ON = ("answered", "resuming", "expired")
 
 @dataclass(frozen=True)
 class Filter:
-    """Which gates a list is about; nothing set means those that need a person."""
+    """Filter of a list of gates; with nothing set it keeps those that need a person."""
 
     all: bool = False
     states: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Filter:
 
 
 def is_meant_for(summary: Summary, person: str) -> bool:
-    """Whether the gate is for anybody, or names this person by name, address or `@login`."""
+    """Return whether the gate is for anybody, or names this person by name, address or `@login`."""
     if not summary.to:
         return True
     name, _, rest = person.partition(" <")
@@ -112,7 +112,9 @@ def troubled_runs(desk: Desk) -> dict[str, int]:
 
 
 def look_again(desk: Desk, every: Sequence[Summary]) -> None:
-    """Whoever has just heard from the shared repository also hears whether the runners at work are still there."""
+    """Check the leases of running gates against the shared repository if that was just read, so that a list also shows
+    whether their runners still work.
+    """
     running = [summary for summary in every if summary.state == "resuming"]
     if running:
         from .leases import look_at_leases
@@ -121,9 +123,10 @@ def look_again(desk: Desk, every: Sequence[Summary]) -> None:
 
 
 def own_word_last(desk: Desk, found: Sequence[Summary]) -> list[Summary]:
-    """The same gates; those that the person here has answered, and that wait for others, come last and say what is missing.
+    """Return the gates with those last that this person has answered and that wait for others; those say how many
+    answers are missing.
 
-    Few are looked into: those that several have to agree on are not told from others before.
+    Only few records are read for it: the list does not show beforehand which gates need several people to agree.
     """
     me, looked, mine = desk.settings.identity(), 0, []
     for place, summary in enumerate(found):

@@ -47,12 +47,14 @@ def adapter(name: str) -> Agent:
 
 
 def starts_by_itself(name: str) -> bool:
-    """Whether how the agent `name` is started is known here, and needs no setting."""
+    """Return whether the start of the agent `name` is built in and needs no setting."""
     return adapter(name).starts
 
 
 def configured(desk: Desk, name: str) -> dict[str, list[str]]:
-    """What this machine's configuration says of the agent `name`, by variable in lower case."""
+    """Return the configuration of the agent `name`, by variable in lower case: this machine's own; where it sets no
+    way to start the agent, with the policy's below it.
+    """
     if not name or any(c in name for c in "\n\0"):
         return {}
 
@@ -102,7 +104,9 @@ def agent_settings(desk: Desk, name: str) -> AgentSettings:
 
 
 def settings_for_start(desk: Desk, name: str) -> AgentSettings:
-    """The same, and what it loads of the project's own where this machine does not say: as the policies do, all of them."""
+    """Return the agent's settings for a start. Where this machine does not say which of the project's own files the
+    agent loads, the policies decide: at least one has to allow it, and none may forbid it.
+    """
     from ..policy import load_book
 
     settings, said = agent_settings(desk, name), configured(desk, name)
@@ -277,7 +281,7 @@ def cannot_start(desk: Desk, name: str) -> str:
 
 
 def program_of(desk: Desk, name: str) -> str | None:
-    """What is run for the agent `name`; None where nothing says so."""
+    """Return the program that is run for the agent `name`; None where nothing defines it."""
     settings, known = agent_settings(desk, name), adapter(name)
     template = settings.resume_template or settings.start_template
     if known.starts and not (known.templated and template):
@@ -295,9 +299,10 @@ def cannot_join(desk: Desk, name: str) -> str:
 
 
 def current_session(desk: Desk, agent: str | None, session: str | None) -> SessionRef | None:
-    """Whose conversation a question belongs to: as it was given, else as the environment tells.
+    """Return the conversation to which a question belongs: as it was given, else as the environment tells.
 
-    One of a program that nothing here can start is only named by it: nobody would go on with it.
+    A detected conversation of a program that nothing here can start counts only if the asker bears that program's
+    name: nobody would resume it.
     """
     from ..agents import detect
     from ..agents.agent import NONE, need_session_id
@@ -347,7 +352,9 @@ def untold_start(desk: Desk, agent: str | None, session: str | None) -> tuple[st
 
 
 def is_agent(desk: Desk, name: str) -> bool:
-    """Whether `name` is a program that can be started again, and not just what somebody calls their agent."""
+    """Return whether `name` is a program that can be started again, and not only a name that somebody gave their
+    agent.
+    """
     if starts_by_itself(name):
         return True
     prefix = f"{SECTION}{name}."
@@ -416,7 +423,7 @@ def kept_back(desk: Desk, gates: Iterable[Gate]) -> frozenset[str]:
 
 
 def folder_of_run(desk: Desk, run: str) -> Path:
-    """What this machine alone keeps of a run: its claim, its agents' folders, its code."""
+    """Return the folder that this machine alone keeps of a run: its claim, its agents' folders, its code."""
     return desk.repo.state_dir / "flows" / run
 
 
@@ -431,7 +438,9 @@ def note_begun(desk: Desk, run: str, path: str) -> None:
 
 
 def is_protected(desk: Desk, code: str) -> bool:
-    """Whether that commit is on the protected branch: only such code is gone on with elsewhere than where it began."""
+    """Return whether the commit is on the protected branch. A run may continue elsewhere than where it began only with
+    such code.
+    """
     from ..policy import protected_refs
     from ..store.git.protected import protected_tip
     from ..store.work.commits import is_ancestor
@@ -445,7 +454,7 @@ def began_here(desk: Desk, run: str) -> bool:
 
 
 def what_runs_it(desk: Desk) -> dict[str, str]:
-    """What else the code depends on: our version, Python's, and the file that names its packages."""
+    """Return the versions that a flow's code also depends on: ours, Python's, and the file that names its packages."""
     from ..text.digests import sha256
     from ..version import VERSION
 
@@ -458,7 +467,7 @@ def what_runs_it(desk: Desk) -> dict[str, str]:
 
 
 def note_claim(desk: Desk, run: str, claim: str) -> None:
-    """That it is this clone which goes on with the run, for as long as this claim counts."""
+    """Note that this clone goes on with the run, for as long as this claim counts."""
     from ..store import private_folder
 
     with (private_folder(folder_of_run(desk, run)) / CLAIMS).open("a", encoding="utf-8") as out:
@@ -496,7 +505,9 @@ def foretold(desk: Desk, gates: Iterable[Gate], updates: Sequence[Update]) -> li
 
 
 def needed_ref(gate: Gate) -> str:
-    """What nobody goes on with a gate without: the asker's session, or the journal of the run that asks."""
+    """Return the ref without which nobody can resume the gate: the asker's session, or the journal of the run that
+    asks.
+    """
     return RUNS + gate.opened.run if gate.opened.run else SESSIONS + gate.id
 
 
@@ -530,7 +541,9 @@ def no_agent(desk: Desk, gate: Gate, known: dict[str, str]) -> str:
 
 
 def said_of_push(heard: Iterable[str], gate: str) -> str | None:
-    """What a server said of a gate as it took a push: empty, it resumes it; else why it does not; None: nothing."""
+    """Return a server's word on a gate from the output of a push: empty if it resumes the gate, else the reason why
+    not. None if it said nothing.
+    """
     for line in heard:
         found = re.fullmatch(_HEARD, line)
         if found and found[1] == gate:
@@ -564,7 +577,7 @@ def note_inability(desk: Desk, gate: str, why: str) -> None:
 
 
 def noted(gate: Gate) -> bool:
-    """Whether a runner has said, since the answer that counts, that it cannot start the agent."""
+    """Return whether a runner has noted, since the answer that counts, that it cannot start the agent."""
     for entry in reversed(gate.history):
         if gate.answer is not None and entry.commit == gate.answer.commit:
             return False
@@ -601,12 +614,14 @@ def ourselves() -> tuple[str, str]:
 
 
 def needed_files() -> tuple[Path, ...]:
-    """What whoever pushes has to be able to read."""
+    """Return the files that every pusher has to be able to read."""
     return (Path(sys.executable), PACKAGE / "__init__.py")
 
 
 def hooks_folder(repo: Repository) -> Path | None:
-    """Where this repository's hooks are; None where they are shared with others or belong to the working tree."""
+    """Return the folder of this repository's hooks; None where it is shared with other repositories or belongs to the
+    working tree.
+    """
     # Our own git runs without hooks: the last value is ours.
     said = machine_values(repo, r"^core\.hookspath$").get("core.hookspath", [])[:-1]
     if not said or not said[-1]:

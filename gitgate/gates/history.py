@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 
 
 def prune_archived(desk: Desk) -> None:
-    """What lies beside gates that are archived, and is kept elsewhere or worth nothing, goes."""
+    """Delete the refs of archived gates (work, sessions, leases) that are kept elsewhere or worth nothing."""
     closing.prune(desk.repo, lambda gate, tip: not has_partial_work(desk, gate, tip))
 
 
 def has_partial_work(desk: Desk, gate: str, tip: str) -> bool:
-    """Whether its work is more than the commit that the agent stood on; what cannot be read is kept."""
+    """Return whether the gate's work is more than the commit on which the agent stood; True where its record cannot be
+    read, so that it is kept.
+    """
     try:
         return desk.records.load(gate, tip).opened.work.changed
     except GateError:
@@ -43,7 +45,9 @@ def has_partial_work(desk: Desk, gate: str, tip: str) -> bool:
 
 
 def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> closing.Folded:
-    """Which of these gates, open here and not there, the remote has archived, with why one is still open here."""
+    """Settle the gates that are open here and absent on the remote: find those that the remote archived, and why any
+    stays open here.
+    """
     by = Signature(desk.settings.identity() or NOBODY, desk.at)
     result = closing.settle(desk.repo, remote, absent, by=by, timeout=desk.network_timeout)
     if result.gates:
@@ -52,7 +56,7 @@ def settle_archived(desk: Desk, remote: str, absent: Mapping[str, str]) -> closi
 
 
 def keep_beside(desk: Desk, gate: str, tip: str, remote: str | None) -> None:
-    """What was said of a gate that is archived, beside its record there; a gate that is not is left alone."""
+    """Keep this clone's events of an archived gate with its archived record; leave a gate alone that is not archived."""
     if remote is not None:
         settle_archived(desk, remote, {gate: tip})
     elif archive.archived(desk.repo, gate):
@@ -74,8 +78,9 @@ def note_overtaken(desk: Desk, gate: str) -> None:
 
 
 def late_of_archived(desk: Desk, remote: str) -> list[str]:
-    """What came too late of gates that were taken over here and are archived since, each once. A remote says nothing of its
-    archive by itself, and hardly ever is there a reason to ask: for a week, where there is such a gate.
+    """Return the late outcomes of gates that were taken over here and are archived since, each once. The remote does
+    not announce its archive, and there is hardly ever a reason to ask; so the archive is fetched only for a week,
+    and only where there is such a gate.
     """
     try:
         notes = [note for note in overtaken_folder(desk).iterdir() if is_id(note.name)]
@@ -137,7 +142,7 @@ def with_late(desk: Desk, gate: Gate, tips: tuple[str, ...]) -> Gate:
 
 
 def late_outcomes(desk: Desk, one: archive.ArchivedGate) -> list[Entry]:
-    """What is kept beside an archived record of agents that were done when another runner had taken over."""
+    """Return the late outcomes kept with an archived record: agents that finished after another runner had taken over."""
     said = [entry.event for entry in desk.records.load(one.id, one.tip).history] if one.tip else []
     return late_outcomes_in(said, late_entries(desk, one.id, one.late))
 
@@ -201,7 +206,7 @@ BY = ("agent", "person", "type", "branch")
 
 @dataclass
 class GateFacts:
-    """What is reckoned of one gate. `seconds`: from the question to the answer that counts; None where nobody gave one."""
+    """Statistics of one gate. `seconds` lasts from the question to the answer that counts; None where nobody answered."""
 
     agent: str = ""
     type: str = ""
@@ -275,7 +280,7 @@ def facts(desk: Desk) -> list[GateFacts]:
 
 
 def known_facts(desk: Desk, tips: Mapping[str, str]) -> Iterator[GateFacts]:
-    """The same as `read_chains`, of whose records the index has most."""
+    """Yield the facts of the gates like `read_chains`, but take most of them from the index."""
     from ..store.index import RECORDS
 
     kept = desk.index.known(RECORDS)
@@ -365,7 +370,7 @@ def read_chains(desk: Desk, tips: Mapping[str, str]) -> dict[str, GateFacts]:
 
 
 def read_tip(one: GateFacts, said: Mapping[str, str]) -> None:
-    """What every commit says of its gate, as the last one has it."""
+    """Copy into `one` the facts that every commit's message states of its gate, from the last commit."""
     one.agent, one.type, one.branch = said.get("Agent", ""), said.get("Type", ""), said.get("Branch", "")
     one.asked, one.state, one.verdict = (
         seconds_at(said.get("Asked-At", "")),
@@ -381,7 +386,7 @@ def count_event(one: GateFacts, event: str) -> None:
 
 
 def read_answers(desk: Desk, commits: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Whose each of these answers is and through what it came, by its commit: from the file that the commit adds."""
+    """Return the author and the channel of each of these answers, by its commit, from the file that the commit adds."""
     if not commits:
         return {}
     git = desk.repo.git

@@ -61,7 +61,7 @@ def load_lease(desk: Desk, gate: str, remote: str | None) -> tuple[str, Lease | 
 
 
 def read_lease(desk: Desk, gate: str, oid: str) -> Lease | None:
-    """What the lease says; None where it is none of this gate."""
+    """Return the lease in a commit; None where it is no lease of this gate."""
     try:
         found = leases.parse_lease(desk.records.commit(oid).message)
     except BrokenRecord:
@@ -73,7 +73,9 @@ def read_lease(desk: Desk, gate: str, oid: str) -> Lease | None:
 
 
 def parents_of(desk: Desk, oid: str) -> tuple[str, ...]:
-    """What the lease stands on: its claim (a waiter's: the record as it was), and the lease that began its chain, if any."""
+    """Return the parents of a lease: its claim (for a waiter the record as it was), and the lease that began its
+    chain, if any.
+    """
     return desk.records.commit(oid).parents
 
 
@@ -107,13 +109,17 @@ def continued(lease: Lease, known: Link | None) -> Link | None:
 
 
 def chain_of(gate: Leased) -> Link | None:
-    """Where the chain of the claim that counts begins. Claims of older versions name none."""
+    """Return the first link of the lease chain of the claim that counts; None for claims of older versions, which name
+    none.
+    """
     event = gate.claim.event if gate.claim is not None else None
     return Link(event.anchor, 0) if isinstance(event, Claim) and event.anchor else None
 
 
 def position(desk: Desk, gate: Leased, found: tuple[str, Lease | None] | None) -> tuple[str, int]:
-    """Whose lease it is, and how often it was surely renewed. What somebody else put in its place counts for nothing."""
+    """Return the holder of the lease, and the proven count of its renewals. A lease that somebody else wrote in its
+    place counts for nothing.
+    """
     claim = gate.claim.commit if gate.claim is not None else ""
     if found is None:
         return claim or gate.tip, 0
@@ -138,10 +144,11 @@ def position(desk: Desk, gate: Leased, found: tuple[str, Lease | None] | None) -
 
 @dataclass(frozen=True)
 class Sighting:
-    """What was seen of a holder: how far it had come, and for how many seconds it has not gone on since.
+    """Observation of a lease's holder: the last renewal seen, and the seconds since without a new one.
 
-    `last`: when that was looked at last; None since the remote did not answer. `since`: from when on it answered all the
-    time; negative where nobody has looked yet since the lease was received here. `moved`: it was seen to go on.
+    `last`: time of the last look; None since the remote did not answer. `since`: time from which on the remote
+    answered without a gap; negative where nobody has looked yet since the lease was received here. `moved`: the
+    holder was seen to renew.
     """
 
     holder: str
@@ -170,7 +177,7 @@ def read_sighting(place: Path) -> Sighting | None:
 
 @dataclass(frozen=True)
 class Sightings:
-    """What this repository saw of leases, by its own clock."""
+    """Observations that this repository made of leases, by its own clock."""
 
     folder: Path
     monotonic: Callable[[], float] = boottime
@@ -197,7 +204,9 @@ class Sightings:
         return found
 
     def known(self, gate: str, holder: str, beat: int) -> Sighting | None:
-        """What was seen of just this holder, at just this beat or a later one, since the machine was started."""
+        """Return the observation of exactly this holder, at this beat or a later one, since the machine was started;
+        None without one.
+        """
         before = read_sighting(self.folder / gate)
         same = before is not None and (before.holder, before.boot) == (holder, boot_id())
         return before if same and before is not None and beat <= before.beat else None
@@ -292,7 +301,9 @@ CLOCKS = 600.0
 
 
 def is_abandoned(desk: Desk, gate: Leased) -> bool:
-    """Whether jobs claimed it, and its time is over by the claim's own word: whoever looks is on a new machine, and watched nothing."""
+    """Return whether jobs claimed the gate and the claim's own time is over. Whoever looks is on a new machine and has
+    watched nothing.
+    """
     event = gate.claim.event if gate.claim else None
     if not isinstance(event, Claim) or event.runner != JOBS:
         return False
@@ -324,7 +335,9 @@ BEGINNINGS = ("answered", "amended", "defaulted", "released", "expired", "return
 
 
 def may_stall(summary: Summary) -> bool:
-    """Whether somebody has to act on this gate: only then is there more to look at than the list knows."""
+    """Return whether somebody has to act on this gate. Only such a gate may have stalled, which the list alone cannot
+    tell.
+    """
     if summary.state == RUNNING:
         return True
     told = summary.state == "answered" or (summary.state == "expired" and summary.on_timeout == "fail")
@@ -332,7 +345,7 @@ def may_stall(summary: Summary) -> bool:
 
 
 def stalled(desk: Desk, summary: Summary) -> bool:
-    """Whether whoever acts on it has given no sign of life for a lease's term, or nobody has begun with it for as long."""
+    """Return whether the gate's runner was silent for a lease's term, or nobody claimed its answer for as long."""
     try:
         gate = desk.records.load(summary.id, summary.tip)
         return silent(desk, gate) if summary.state == RUNNING else ignored(desk, gate)
@@ -341,7 +354,7 @@ def stalled(desk: Desk, summary: Summary) -> bool:
 
 
 def ignored(desk: Desk, gate: Gate) -> bool:
-    """Whether nobody began with an answer, as far as we know: a clone knows what it was told when it last synced."""
+    """Return whether nobody claimed an answer in time, as far as is known here: a clone knows only its last sync."""
     from .agency import noted, unbegun
 
     if not unbegun(gate):
@@ -376,9 +389,10 @@ def marked_at(desk: Desk, name: str) -> float:
 
 
 def silent(desk: Desk, gate: Gate) -> bool:
-    """Whether the lease has run out as far as is known here: by what this repository saw of it, or else by the clocks.
+    """Return whether the lease has run out as far as is known here: by this repository's observations, or else by the
+    clocks.
 
-    Who acts on it is another matter: that takes watching, because clocks differ (`leases.watch_lease`).
+    Taking over is another matter: it needs watching, because clocks differ (`leases.watch_lease`).
     """
     if gate.claim is None:
         return False
@@ -401,7 +415,7 @@ LOOKED_THROUGH = "looked-through"  # when a sync last went through all the gates
 
 
 def is_time(desk: Desk, name: str, every: float) -> bool:
-    """Whether that was last done so long ago; it is done now."""
+    """Return whether the last time is at least `every` seconds ago, and if so, mark it as done now."""
     if 0 <= desk.clock() - marked_at(desk, name) < every:
         return False
     set_mark(desk, name)

@@ -196,14 +196,18 @@ def start_sender(place: Path, env: Mapping[str, str], log: Path) -> None:
 
 
 def is_told_of(desk: Desk) -> bool:
-    """Whether somebody may have to be told from here: by this machine's configuration; on a server by its branch, too."""
+    """Return whether a notification may have to be sent from here: by this machine's configuration, or on a server by
+    its branch too.
+    """
     if "gitgate.notify" in desk.settings.git or desk.settings.flag("notify.shared"):
         return True
     return desk.settings.flag("server") and branch_tells(desk)
 
 
 def branch_tells(desk: Desk) -> bool:
-    """Whether the protected branch may name somebody. It is read when it has moved: a push in between starts no git for this."""
+    """Return whether the protected branch may configure notifications. It is read only after it moved: other pushes
+    start no git for this.
+    """
     from ..policy import protected_refs
 
     refs = protected_refs(desk)
@@ -227,7 +231,9 @@ def branch_tells(desk: Desk) -> bool:
 
 
 def stamp(desk: Desk, refs: Sequence[str]) -> str:
-    """What changes when one of these branches moves: git puts a new file in place of each that says where it is."""
+    """Return a stamp that changes when one of these branches moves: git replaces each file that stores a branch's
+    position.
+    """
     said = []
     for name in ("HEAD", "packed-refs", "reftable/tables.list", *refs):
         try:
@@ -257,7 +263,9 @@ def check_names(desk: Desk, names: Sequence[str]) -> None:
 
 
 def names_here(desk: Desk) -> list[str]:
-    """What the addresses are called that this machine's configuration and the protected branch have."""
+    """Return the names of the notification addresses that this machine's configuration and the protected branch
+    define.
+    """
     from ..config import FILE
     from ..document import codec, may_have
     from ..policy import protected_refs

@@ -102,7 +102,9 @@ def diff_of(desk: Desk, gate: Gate, *, stat: bool = False, cells: int = 80, colo
 
 
 def comes_back(desk: Desk, work: Work) -> dict[str, tuple[str, ...]] | None:
-    """What restoring the work brings back beside its files; None where it is not here. Nothing is fetched for it."""
+    """Return the paths that a restore of the work brings back only in the index, or in conflict; None where the work
+    is not here. Nothing is fetched for it.
+    """
     from ..store.work import beneath, decoded
 
     if work.commit is None:
@@ -148,7 +150,7 @@ def open_place(desk: Desk, gate: Gate, directory: Path) -> Worktree:
 
 
 def beside(desk: Desk, gate: Gate) -> Path:
-    """Where a gate's work is looked at, unless somebody says where."""
+    """Return the default directory for looking at a gate's work; refuse if it exists."""
     place = desk.repo.place.parent / f"{desk.repo.place.name}-{gate.id[:6]}"
     if place.exists():
         raise Failure(f"{place} is already there", hint=f"git gate worktree {gate.id[:6]} DIR")
@@ -188,7 +190,7 @@ def worktrees(desk: Desk) -> Path:
 
 
 def made_by_us(desk: Desk, directory: Path) -> bool:
-    """Whether it is one of the working trees that agents are resumed in, and no person's own."""
+    """Return whether the directory is one of the working trees in which agents are resumed, and no person's own."""
     return directory.resolve().is_relative_to(worktrees(desk).resolve())
 
 
@@ -206,7 +208,7 @@ SERVED = "gitgate-serves"
 
 @dataclass(frozen=True)
 class Stand:
-    """Where a runner of this machine put the agent of a gate. `known`: the branches' tips when it was put there."""
+    """Place where a runner of this machine started the agent of a gate. `known`: the branches' tips at that time."""
 
     gate: str
     directory: Path
@@ -302,8 +304,8 @@ def on_its_branch(desk: Desk, work: Work) -> Work:
 
 @dataclass(frozen=True)
 class Served:
-    """What a working tree is for that was made for a run which did not begin here: what is committed on `own` is for `branch`,
-    empty where the run was on none. `began`: where it stood when it was last brought there.
+    """Purpose of a working tree made for a run that did not begin here: commits on `own` are meant for `branch`, empty
+    where the run was on none. `began`: its commit when it was last brought up to the run.
     """
 
     own: str

@@ -55,7 +55,7 @@ SESSION = "session"  # the type of a question that is decided in a conversation:
 
 
 class TableRow(Protocol):
-    """What a row needs of a gate's summary."""
+    """Fields that a row of the list needs of a gate's summary."""
 
     @property
     def id(self) -> str: ...
@@ -130,7 +130,7 @@ def due(deadline: str, now: float) -> str:
 
 
 def span(left: float) -> str:
-    """What is left, to the minute or the hour, rounded up: two hours just given are `2h`."""
+    """Format the time left, to the minute or the hour, rounded up: two hours just given are `2h`."""
     minutes = int(-(-left // 60))
     if minutes < 60:
         return f"{minutes}m"
@@ -141,7 +141,7 @@ def span(left: float) -> str:
 
 
 def columns_of(rows: Sequence[TableRow], now: float) -> list[list[str]]:
-    """What stands below each of HEADS."""
+    """Return the cells below each heading of HEADS."""
     return [
         lined([row.id for row in rows]),
         ages([row.at for row in rows], now),
@@ -163,7 +163,9 @@ def lined(texts: list[str]) -> list[str]:
 
 
 def row_end(row: TableRow, now: float) -> str:
-    """What stands behind the question however much of that is cut: that there are more, how it is answered, until when."""
+    """Return the row's end, which stays however much of the question is cut: that there are more, how it is answered,
+    until when.
+    """
     count = int(row.questions) if row.questions.isdecimal() and len(row.questions) < 4 else 1
     more = f" (+{count - 1} more)" if count > 1 else ""
     if row.state == "failed":
@@ -222,7 +224,7 @@ def table(rows: Sequence[TableRow], now: float, cells_wide: int, *, color: bool 
 
 
 def is_beginning(title: str, question: str) -> bool:
-    """Whether nobody gave a title: then it is the beginning of the question."""
+    """Return whether the title is only the beginning of the question, as it is where nobody gave a title."""
     return question.startswith(title.removesuffix("…")) or title.startswith(question.removesuffix("…"))
 
 

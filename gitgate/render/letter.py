@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 
 
 def ways_to_answer(gate: Gate) -> list[str]:
-    """What is decided in a conversation may be typed all the same."""
+    """Return the ways to answer a gate. A session may be decided by conversation, and its answer may be typed too."""
     questions = gate.opened.questions
     joined = [join_line(gate)] if any(question.type == "session" for question in questions) else []
     return [*joined, *typed(gate)]
 
 
 def waiting_words(gate: Gate) -> str:
-    """That a run ended by asking this, for whoever started it: what waits, what its answer does, and how to answer."""
+    """Return the message that a run ended by asking this gate, for whoever started the run: what waits, what its
+    answer does, and how to answer.
+    """
     short, named = gate.id[:6], f"gate {gate.id}: {gate.opened.title}"
     if gate.state != "awaiting":
         return named
@@ -50,7 +52,7 @@ def join_line(gate: Gate) -> str:
 
 
 def after_failure(gate: Gate) -> list[str]:
-    """What a person can do about an agent that could not be resumed, or that failed."""
+    """Return the commands for an agent that could not be resumed, or that failed."""
     short = gate.id[:6]
     return [
         f"git gate resume {short}    (try again)",
@@ -106,7 +108,7 @@ def letter(
 
 
 def opening(gate: Gate, now: float, cells: int, *, stat: str = "", color: bool = False) -> str:
-    """What a person needs to know before the questions are asked one by one."""
+    """Return the text that a person needs before the questions are asked one by one."""
     parts = [
         head(gate, now, cells, archived=False, color=color),
         section("Context", wrap(neutral(gate.opened.context), cells, "  "), color=color),
@@ -156,7 +158,9 @@ def until_when(gate: Gate, now: float | None) -> list[str]:
 
 
 def requester(opened: Opened) -> str:
-    """Whose agent it is: in a job by the accounts that started it, which a forge vouches for."""
+    """Return the person whose agent asks, in parentheses; in a job the accounts that started it, which a forge vouches
+    for.
+    """
     whose = ", ".join(f"@{one_line(login, 60)}" for login in opened.asked.logins) or one_line(opened.asked.by)
     return f" (of {whose})" if whose else ""
 
@@ -199,7 +203,7 @@ def attached(gate: Gate, cells: int) -> str:
 
 
 def remarks(gate: Gate, cells: int) -> str:
-    """What was asked back, all of it: the history has room for its beginning only."""
+    """Return all remarks in full: the history has room for their beginning only."""
     lines = []
     for entry in gate.history:
         said = entry.name in ("commented", "late") and isinstance(entry.event, Remark)
@@ -211,7 +215,7 @@ def remarks(gate: Gate, cells: int) -> str:
 
 
 def proposed(gate: Gate, cells: int) -> str:
-    """What a conversation came to as its agent has it, while the gate waits for a person."""
+    """Return the value that the agent of a conversation proposes, while the gate waits for a person."""
     found = proposal(gate)
     if found is None:
         return ""
@@ -223,7 +227,7 @@ def proposed(gate: Gate, cells: int) -> str:
 
 
 def outcome_part(gate: Gate, cells: int) -> str:
-    """What the agent made of the answer, for whoever asks later, and what it left for them to look at."""
+    """Return the agent's outcome, for whoever asks later, with what it left for them to look at."""
     came = resume(gate)
     if came is None or not came["outcome"]:
         return ""

@@ -26,7 +26,9 @@ COLUMNS = ("ID", "FLOW", "STATUS", "STEP", "AGE", "WAITING FOR")
 
 
 def run_shape(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, object]:
-    """What `list --runs --json` says of a run. `asked`: the title of each gate that it waits at, and whether that is decided."""
+    """Return a run for `list --runs --json`. `asked`: the title of each gate that it waits at, and whether that is
+    decided.
+    """
     step, gates = current_step(run), run.waits_for
     rest = run.rest.said if run.rest is not None else {}
     return {
@@ -60,13 +62,13 @@ def parent_shape(run: Run) -> dict[str, str | None] | None:
 
 
 def awaited(said: Mapping[str, Any]) -> list[str]:
-    """What a run waits for that asks nobody, by the event that let it go."""
+    """Return the signals and moments that a run without a question waits for, from the event that paused it."""
     parts = [f"a signal on {topic!r}" for topic in said.get("topics", ())]
     return [*parts, *([f"the moment {said['until']}"] if said.get("until") else [])]
 
 
 def run_details(run: Run, asked: Mapping[str, tuple[str, bool]]) -> dict[str, object]:
-    """The same with its input and its steps."""
+    """Return a run like `run_shape`, with its input and its steps."""
     started = run.started
     return {
         **run_shape(run, asked),
@@ -190,12 +192,12 @@ def run_page(shape: Mapping[str, Any], now: float, cells: int, *, color: bool = 
 
 
 def json_or_text(value: Any) -> str:
-    """What a run was given, or came to, as its flow has it in JSON; text as it is."""
+    """Return a run's input or result in JSON as its flow has it; text as it is."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def waiting_gate_lines(shape: Mapping[str, Any], now: float) -> Iterator[str]:
-    """What it waits for, or has an answer to."""
+    """Yield a line for each gate that the run waits for, or has an answer to."""
     for one in shape["waiting"]:
         word = "answered" if one["answered"] else "waits for"
         yield f"{word}: {one_line(str(one['title']))} (gate {one['gate']})"
@@ -204,7 +206,7 @@ def waiting_gate_lines(shape: Mapping[str, Any], now: float) -> Iterator[str]:
 
 
 def how_to_answer(shape: Mapping[str, Any], waiting: Mapping[str, Any], now: float) -> Iterator[str]:
-    """Who asks, in which conversation, since when; and what a person types."""
+    """Yield the asker, the conversation and the time of a question, and the command that answers it."""
     gate = str(waiting["gate"])
     step = next((one for one in shape["steps"] if gate in one["gates"]), None)
     since = ago(max(0.0, now - parse_time(str(waiting["since"]))))
@@ -325,7 +327,7 @@ PICTURE_COLORS = {
 
 
 def run_document(shape: Mapping[str, Any]) -> str:
-    """What `show --json` prints of a run as XML: one element a step, in the order in which they were begun."""
+    """Return a run as the XML of `show --json`: one element a step, in the order in which they were begun."""
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<run{attributes(**{name: shape[name] for name in HEADS})}>",
@@ -349,7 +351,7 @@ STEP_HEADS = ("path", "kind", "name", "status", "agent", "session", "started", "
 
 
 def edges(steps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
-    """Which step comes after which, by their places; -1 is the start. Branches that ran at once stand beside each other."""
+    """Yield each step's predecessors by their places; -1 is the start. Branches that ran at once are parallel."""
     tails: dict[str, list[int]] = {"": [-1]}
     for number, step in enumerate(steps):
         branch = str(step["path"]).rpartition("/")[0]

@@ -129,7 +129,7 @@ def work_shape(given: Work, comes_back: Mapping[str, Sequence[str]] | None = Non
 
 
 def says_saved(given: Gate) -> bool:
-    """Whether its record says that the conversation was saved, when it was asked."""
+    """Return whether the gate's record says that the conversation was saved when it was asked."""
     return given.opened.session is not None and given.opened.session.saved
 
 
@@ -159,7 +159,9 @@ def conversation_shape(given: Conversation | None, *, transcript: bool = True) -
 
 
 def proposal(gate: Gate) -> Json | None:
-    """What a conversation proposed and nobody has confirmed, while the gate waits. It approves nothing."""
+    """Return the value that a conversation proposed and nobody has confirmed, while the gate waits. It approves
+    nothing.
+    """
     from ..questions.answers import proposal_of
 
     said = proposal_of(gate)
@@ -236,7 +238,7 @@ def claim(given: Gate) -> Json | None:
 
 
 def resume(given: Gate) -> Json | None:
-    """What came of acting on the answer: the last claim, with its outcome."""
+    """Return the last claim on the answer with its outcome; None without a claim."""
     claims = [entry for entry in given.events if isinstance(entry.event, Claim)]
     if not claims or not isinstance(claims[-1].event, Claim):
         return None
@@ -285,7 +287,7 @@ def event(entry: Entry) -> Json:
 
 
 def event_words(event: Mapping[str, object]) -> str:
-    """What an event of the history says, in words, with how long people talked to get there."""
+    """Return the words for an event of the history, with how long people talked to get there."""
     text, talked = str(event.get("text") or ""), event.get("session")
     if not isinstance(talked, Mapping):
         return text
@@ -397,7 +399,7 @@ def held_line(held: Conversation) -> str:
 
 
 def held_lines(held: Conversation, cells: int) -> str:
-    """The same, with what was said of it."""
+    """Return the lines about a conversation: how it was held, its summary, its reason and its message."""
     said = {"summary": held.summary, "reason": held.reason, "message": held.message}
     lines = [wrap(held_line(held), cells, "  ")]
     lines += [wrap(f"{name}: {neutral(words)}", cells, "  ") for name, words in said.items() if words]
@@ -458,7 +460,7 @@ def conversation_element(shape: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def config(question: Mapping[str, object], shape: Mapping[str, object]) -> Iterator[str]:
-    """What was set about the question: its terms, apart from what it asks."""
+    """Yield the question's terms as XML, apart from its text."""
     said = {
         "priority": shape.get("priority"),
         "deadline": shape.get("deadline"),

@@ -35,7 +35,7 @@ HIDING, REPLACE = "receive.hideRefs", "refs/replace"
 
 @dataclass(frozen=True)
 class CloneWishes:
-    """What is wanted of this clone."""
+    """Choices of `init` for this clone."""
 
     server: bool = False
     publish_work: bool = True
@@ -64,7 +64,7 @@ def steps(desk: Desk, wishes: CloneWishes) -> list[Step]:
 
 
 def consents(desk: Desk, wishes: CloneWishes, remote: str | None) -> list[Step]:
-    """What running `init` permits, each said plainly."""
+    """Return the steps of `init` that permit something, each said plainly."""
     runs = "an answer that arrives here starts the agent again on this machine, with your rights (--no-resume forbids it)"
     stays = "no agent is started here by itself; you do it with: git gate resume"
     if wishes.server:
@@ -145,7 +145,8 @@ def hook(desk: Desk, name: str, words: str) -> Step:
 
 
 def wrong_modes(desk: Desk) -> Iterator[Misfit]:
-    """What others cannot read although the repository is theirs too, and what they could although it is one account's own.
+    """Yield files that others cannot read although the repository is shared, and files that others could read although
+    one account owns them.
 
     In a clone of one person, whose umask may be narrow on purpose, git's own files are left alone.
     """
@@ -158,7 +159,9 @@ def wrong_modes(desk: Desk) -> Iterator[Misfit]:
 
 
 def modes(desk: Desk) -> list[Step]:
-    """Where there is something to mend that is this account's; what is somebody else's `doctor` names."""
+    """Return the step that corrects the modes of this account's files, if any are wrong; `doctor` names files of other
+    accounts.
+    """
     ours = [one for one in wrong_modes(desk) if one.ours]
     if not ours:
         return []
@@ -420,12 +423,14 @@ def without_ours(entry: Any) -> Any:
 
 
 def in_job(env: Mapping[str, str]) -> bool:
-    """Whether this is a job of GitHub's Actions, or of Gitea's, which say the same; or of GitLab's CI."""
+    """Return whether this is a job of GitHub Actions, of Gitea, which sets the same variables, or of GitLab CI."""
     return "true" in (env.get("GITHUB_ACTIONS"), env.get("GITLAB_CI"))
 
 
 def permissions_of(desk: Desk, program: str) -> dict[str, list[str]]:
-    """What the project permits and forbids, as its protected branch says; in a job what work takes besides. To forbid wins."""
+    """Return the permissions that the project's protected branch grants and denies, and in a job those that work there
+    needs too. A denial wins.
+    """
     found = dict(project.permissions(desk, program))
     from ..agents import adapter
 

@@ -80,7 +80,9 @@ READ = IN_FILE
 
 
 def unread(desk: Desk) -> Iterator[Finding]:
-    """What stands there and does not count: a field of another name, and a setting that no file may make."""
+    """Yield a finding for each field of an unknown name, and for each setting that no file may make: neither has any
+    effect.
+    """
     for root in documents(desk):
         fields = root.mapping()
         yield from (unknown(name, field) for name, field in fields.items() if name not in READ)
@@ -95,7 +97,7 @@ def misplaced(name: str, field: Field) -> Finding:
 
 
 def unknown(name: str, field: Field) -> Finding:
-    """Whoever meant to restrict something has to know that it is not restricted."""
+    """Report an unknown field: whoever meant to restrict something has to know that it is not restricted."""
     meant = nearest(name, READ)
     words = f"{at(field)}: nobody reads a field of that name; there are {', '.join(READ)}"
     return Finding(FILE, WRONG, words, f"call it {meant}" if meant else "take it away there")
@@ -123,7 +125,7 @@ def documents(desk: Desk) -> Iterator[Field]:
 
 
 def policy(desk: Desk) -> Iterator[Finding]:
-    """Who may answer; a policy that cannot be read allows nothing."""
+    """Yield the source of each policy on who may answer; a policy that cannot be read allows nothing."""
     for one in load_book(desk).policies:
         yield Finding("policy", GOOD, f"who may answer is said by {one.source or 'git config'}")
 
@@ -190,7 +192,9 @@ def writable(desk: Desk) -> Iterator[Finding]:
 
 
 def modes(desk: Desk) -> Iterator[Finding]:
-    """Who can read what: git's files by whom they are for, ours by this account; and what somebody else left in the way."""
+    """Yield findings on file modes: git's files that their readers cannot read, our files open to others, and files of
+    other accounts.
+    """
     init = "git gate init --server" if desk.repo.bare else "git gate init"
     state = desk.repo.state_dir
     found: dict[str, int] = {}
@@ -269,7 +273,7 @@ def remote(desk: Desk) -> Iterator[Finding]:
 
 
 def answering(desk: Desk, name: str) -> Finding:
-    """Whether the remote can be reached now, by what git would use for it."""
+    """Report whether the remote can be reached now, with git's own means."""
     from ..store.remote.fetch import ask_refs
 
     try:
@@ -423,7 +427,9 @@ def extras(desk: Desk) -> Iterator[Finding]:
 
 
 def manual(desk: Desk) -> Iterator[Finding]:
-    """Whether git finds the page that it opens for `git gate --help`: a tool that is linked into PATH has it elsewhere."""
+    """Report whether git finds the page that it opens for `git gate --help`: a tool that is linked into PATH has it
+    elsewhere.
+    """
     env = desk.settings.env
     if not parts.has_reader(env):
         words = "git opens a manual page for `git gate --help`, and there is no `man` here"
@@ -446,7 +452,7 @@ def locked_refs(desk: Desk) -> Iterator[Finding]:
 
 
 def leftovers(desk: Desk) -> Iterator[Finding]:
-    """What agents left behind, and what needs a person."""
+    """Yield the working trees that agents left, and the gates that need a person."""
     folder = worktrees(desk)
     for place in sorted(folder.iterdir()) if folder.is_dir() else ():
         words = f"a working tree of a resumed agent is still there: {place}"
@@ -498,7 +504,9 @@ SEEN_CELLS = 200
 
 
 def rehearse(desk: Desk) -> Iterator[Finding]:
-    """What is there for Claude Code, then each way in which it asks, tried from the question to the answer."""
+    """Yield what is installed for Claude Code, then rehearse each way in which it asks, from the question to the
+    answer.
+    """
     desk.refuse_agents("doctor --claude")
     try:
         program = find_claude(desk.settings.env)

@@ -44,7 +44,7 @@ NO_TOKENS = {"input_tokens": 1, "output_tokens": 1}
 
 @dataclass(frozen=True)
 class ModelLine:
-    """What the model says next: a text, and a tool's name with its input, if one is to be called."""
+    """Next line of the scripted model: a text, and a tool's name with its input, if one is to be called."""
 
     text: str
     tool: str = ""
@@ -252,7 +252,7 @@ def is_personal(name: str) -> bool:
 
 @dataclass(frozen=True)
 class DemoActor:
-    """Who plays the agent: what it needs on the server and in its clone, and how it works until it has asked."""
+    """Actor that plays the agent: its preparation of the server and its clone, and its work until it has asked."""
 
     prepare: Callable[[DemoStage], None]
     ask: Callable[[DemoStage], Iterator[DemoStep]]
@@ -371,7 +371,7 @@ SHOWN_CELLS = 110
 
 
 def find_claude(env: Mapping[str, str]) -> str:
-    """Where Claude Code is."""
+    """Return the path of Claude Code; refuse if it is not on PATH."""
     found = shutil.which("claude", path=env.get("PATH"))
     if found is None:
         raise Failure(
@@ -393,7 +393,7 @@ def play_claude(room: Path, env: Mapping[str, str]) -> Iterator[DemoStep]:
 
 
 def model_environment(room: Path, model: RehearsedModel) -> dict[str, str]:
-    """What makes Claude Code speak to this model and to nobody else."""
+    """Return the environment that makes Claude Code connect to this model and to nothing else."""
     quiet = "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC DISABLE_TELEMETRY DISABLE_AUTOUPDATER DISABLE_ERROR_REPORTING"
     return {
         "CLAUDE_CONFIG_DIR": str(room / "home" / ".claude"),
@@ -483,13 +483,13 @@ def blocks(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def text_of(block: Message) -> str:
-    """What a block says; of a tool's result the text in it."""
+    """Return the text of a block; for a tool's result the text in it."""
     said = block.get("text") or block.get("content") or ""
     return said.strip() if isinstance(said, str) else "\n".join(map(text_of, said))
 
 
 def answer_in(messages: Sequence[Message]) -> str | None:
-    """What somebody answered; the model itself says nothing of that form."""
+    """Return the answer that somebody gave, from the messages; the model itself writes nothing of that form."""
     texts = (text_of(block) for block in blocks(messages) if block["role"] == "user")
     found = next((match for text in texts if (match := ANSWER.search(text))), None)
     return (found[1] or found[2]) if found else None

@@ -34,7 +34,9 @@ NOWHERE = "neither this folder nor your own settings have them"
 
 @dataclass(frozen=True)
 class HooksHere:
-    """Where hooks of ours are found for a folder; `off` names what would keep them from running."""
+    """Places where hooks of ours are found for a folder: the plugin, a person's own settings, the project's. `off`
+    names what would keep them from running.
+    """
 
     plugin: bool = False
     own: bool = False

@@ -59,7 +59,7 @@ def folders(env: Mapping[str, str]) -> list[Path]:
 
 
 def places(env: Mapping[str, str]) -> list[Path]:
-    """Where `man` looks. MANPATH stands in place of all others, unless it leaves room for them by an empty entry."""
+    """Return the folders that `man` searches. MANPATH replaces all others, unless an empty entry in it includes them."""
     said = env.get("MANPATH", "")
     named = [Path(one) for one in said.split(os.pathsep) if one]
     if said and all(said.split(os.pathsep)):
@@ -69,7 +69,9 @@ def places(env: Mapping[str, str]) -> list[Path]:
 
 
 def place_for(env: Mapping[str, str]) -> Path | None:
-    """Where a link to the page would be found, and may be made: at home first, then beside the command."""
+    """Return a folder where `man` finds a link to the page and where it may be made: at home first, then next to the
+    command.
+    """
     beside = [folder for folder in folders(env) if os.access(folder / "git-gate", os.X_OK)]
     home = [Path(env["HOME"], ".local/bin")] if env.get("HOME") else []
     looked_at = places(env)
@@ -81,20 +83,22 @@ def place_for(env: Mapping[str, str]) -> Path | None:
 
 
 def is_writable(place: Path) -> bool:
-    """Whether it is there to write in, or could be made."""
+    """Return whether the folder is writable, or could be made."""
     there = next((one for one in (place / PAGE, *(place / PAGE).parents) if one.is_dir()), place)
     return os.access(there, os.W_OK)
 
 
 def page_of() -> Path | None:
-    """Where an installation has it: beside its programs, in the package, or in the checkout."""
+    """Return the page's file in this installation: with its programs, in the package, or in the checkout; None without
+    one.
+    """
     package = Path(__file__).resolve().parents[1]
     found = (Path(sys.prefix, "share/man", PAGE), package / "git-gate.1", package.parent / "docs/git-gate.1")
     return next((one for one in found if one.is_file()), None)
 
 
 def noted(env: Mapping[str, str]) -> Path | None:
-    """Where it is written down that a link is ours: `pipx` makes one of its own, which is not ours to take away."""
+    """Return the note that says a link is ours: `pipx` makes one of its own, which we must not delete."""
     home = machine.state_home(env)
     return home / "manual" if home else None
 
@@ -318,7 +322,7 @@ PARTS: tuple[Part, ...] = (
 
 
 class InitChoice(NamedTuple):
-    """What somebody wants of `init`. None: what was said before stands."""
+    """Choices of a person who runs `init`. None keeps an earlier choice."""
 
     server: bool = False
     publish_work: bool | None = None
@@ -441,7 +445,7 @@ def settings_step(desk: Desk) -> Step | None:
 
 
 def refs(desk: Desk) -> Step | None:
-    """What was seen at remotes, and what was put aside."""
+    """Return the step that deletes the refs seen at remotes and the records set apart; None if there are none."""
     found = desk.refs.under(TRACKING)
 
     def take() -> None:
@@ -467,7 +471,7 @@ def state_step(desk: Desk) -> Step | None:
 
 
 def home(desk: Desk) -> Step | None:
-    """What is kept for all of a person's repositories, once this was the last of them."""
+    """Return the step that deletes the state kept for all of a person's repositories, once this was the last one."""
     place = state_home(desk.settings.env)
     others = [one for one in machine.repositories(desk.settings.env) if one != desk.repo.place]
     if place is None or others or not place.exists():

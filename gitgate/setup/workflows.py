@@ -48,7 +48,7 @@ class Source:
 
 
 def installed_from(env: Mapping[str, str]) -> Source | None:
-    """Where this installation came from, as surely as it can be known; None where nothing says so."""
+    """Return the source of this installation, as surely as it can be known; None where nothing states it."""
     said = direct_url()
     commit = str((said.get("vcs_info") or {}).get("commit_id", ""))
     if commit:
@@ -64,7 +64,7 @@ def installed_from(env: Mapping[str, str]) -> Source | None:
 
 
 def direct_url() -> dict[str, Any]:
-    """What pip noted beside the package."""
+    """Return the note that pip keeps with the package on its origin."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -99,7 +99,7 @@ def checked_out(top: Path, revision: str, env: Mapping[str, str]) -> Source | No
 
 
 def built_from(texts: Path, repository: str) -> Source | None:
-    """What a wheel says of its build; a copy whose address nobody has set names none."""
+    """Return the source that a wheel states of its build; None for a copy whose repository address nobody has set."""
     commit = text_of(texts / BUILT).strip()
     if not COMMIT.fullmatch(commit) or repository.startswith(UNNAMED):
         return None
@@ -246,7 +246,9 @@ def example(desk: Desk, name: str, source: str) -> ManagedText:
 
 
 def offered(desk: Desk) -> str:
-    """What the jobs would install, where that is worth a question: the files are new, and pip did not note where this came from."""
+    """Return the source that the jobs would install, where it is worth a question: the files are new, and pip noted no
+    source. Empty otherwise.
+    """
     if any(text_of(top_of(desk) / FOLDER / name) for name in NAMES):
         return ""
     source = source_of(desk)
@@ -254,7 +256,7 @@ def offered(desk: Desk) -> str:
 
 
 def source_of(desk: Desk) -> Source:
-    """Where the reusable workflows are, and at which commit."""
+    """Return the repository and the commit of the reusable workflows."""
     installed = installed_from(desk.settings.env)
     host = workflow_host(desk, installed)
     named = desk.settings.text("workflows")
@@ -344,7 +346,7 @@ def server_here(desk: Desk) -> str:
 
 
 def pipeline_source(desk: Desk) -> Source:
-    """Where git gate's code is that the jobs install, and at which commit."""
+    """Return the repository and the commit from which the jobs install git gate."""
     named = desk.settings.text("workflows")
     found = PINNED_PROJECT.fullmatch(named)
     if found:

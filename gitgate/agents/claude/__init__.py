@@ -282,7 +282,7 @@ def without_result(finished: Finished) -> AgentOutcome:
 
 
 def unanswered(out: bytes) -> bool:
-    """Whether the first call's result is that nobody could be asked: the hook said nothing."""
+    """Return whether the first call's result says that nobody could be asked: then the hook said nothing."""
     import json
 
     for event in events(out.splitlines()):
@@ -302,7 +302,7 @@ def failure(said: Mapping[str, Any], finished: Finished) -> str:
 
 
 def may_pass(said: Mapping[str, Any], finished: Finished) -> bool:
-    """Whether another attempt may go better. What the model's service refuses for good, it refuses again."""
+    """Return whether another attempt may succeed. The model's service repeats a refusal that is final."""
     if killed(finished):
         return True
     words = str(said.get("result") or "")

@@ -107,7 +107,7 @@ def assigned(words: Sequence[str]) -> dict[str, str]:
 
 
 def lasting_flags(words: Sequence[str]) -> tuple[str, ...]:
-    """What a command line permits and forbids, its mode and its model, each flag once."""
+    """Return the permissions and prohibitions of a command line, its mode and its model, each flag once."""
     lists: dict[str, list[str]] = {}
     single: dict[str, str] = {}
     current = ""
@@ -165,7 +165,7 @@ def words_of_line(line: str, said: Sequence[str]) -> tuple[str, ...]:
 
 
 def values_after(flag: str, rest: str, at: int) -> tuple[list[str], int] | None:
-    """What a flag takes, and where that ends; None for a flag that is not known, or a value of another shape."""
+    """Return the values of a flag, and where they end; None for an unknown flag, or a value of another shape."""
     if flag in ALONE:
         return [], at
     mark = rest[at : at + 1]

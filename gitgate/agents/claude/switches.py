@@ -33,7 +33,9 @@ GIVEN = "--settings"
 
 @dataclass(frozen=True)
 class Switches:
-    """What is switched off in a command of Claude Code, each as a person would name it; empty where nothing is."""
+    """Hooks and questions that a command of Claude Code switches off, each as a person would name it; empty where
+    there are none.
+    """
 
     hooks: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()

@@ -81,7 +81,7 @@ def _record(line: bytes) -> Record | None:
 
 
 def _after_last_summary(records: list[Record]) -> list[Record]:
-    """What came after the conversation was last summed up; earlier records are no longer told to the model."""
+    """Return the records since the conversation was last summed up; earlier ones are no longer sent to the model."""
     for index in range(len(records) - 1, -1, -1):
         if _is_summary(records[index]):
             metadata = records[index].get("compactMetadata") or {}
@@ -215,7 +215,7 @@ def _deep(value: object, text: Cleaner) -> object:
 
 
 def waits_at_call(conversation: bytes) -> bool:
-    """Whether the last call that was deferred still has no result: only then is it made when the conversation goes on."""
+    """Return whether the last deferred call has no result yet: only then is it made when the conversation goes on."""
     call, done = "", set()
     for line in conversation.splitlines():
         if b"hook_deferred_tool" not in line and b"tool_result" not in line:
@@ -231,7 +231,7 @@ def waits_at_call(conversation: bytes) -> bool:
 
 
 def prompts(conversation: bytes) -> list[str]:
-    """What was said to the agent in words, the last first."""
+    """Return the texts that were sent to the agent, the last first."""
     said = []
     for line in conversation.splitlines():
         record = _record(line) if b'"user"' in line else None
@@ -299,7 +299,9 @@ def find_transcript(session: SessionRef, env: Mapping[str, str]) -> Path | None:
 
 
 def still_waits(session: SessionRef, cwd: Path, env: Mapping[str, str]) -> bool:
-    """Whether the conversation, as it is found from `cwd`, stands at a call that waits; one that cannot be read may."""
+    """Return whether the conversation, as it is found from `cwd`, waits at a call; True for one that cannot be read,
+    which may.
+    """
     name = f"{need_session_id(session.id)}.jsonl"
     try:
         here = project_folder(env, cwd) / name
