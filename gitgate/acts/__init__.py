@@ -101,7 +101,7 @@ def find_archived(desk: Desk, given: str | None) -> Gate | None:
 
 
 def what_became(gate: Gate) -> str:
-    """In one line, of a gate that waits no more: by whom, and what they said."""
+    """Return in one line who ended a gate that waits no more, and what they said."""
     from ..text import one_line
 
     name = f"gate {gate.id[:6]}"

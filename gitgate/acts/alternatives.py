@@ -144,7 +144,7 @@ def count_of(desk: Desk, commits: Sequence[str]) -> tuple[int, int, int]:
 
 
 def why_missing(gate: Gate) -> str:
-    """Why nothing came of it, in words."""
+    """Return the reason why a gate has no outcome, in words."""
     short = gate.id[:6]
     if gate.state == "answered":
         then = (

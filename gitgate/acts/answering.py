@@ -32,8 +32,8 @@ from ..store.git.refs import OPEN
 
 
 class Deliver(Protocol):
-    """How a recorded answer goes on its way: published, or acted on at once with what publishes it. `work`: with the
-    conversation that came to it.
+    """Delivery of a recorded answer: published, or acted on at once, which publishes it too. `work`: with the
+    conversation that belongs to it.
     """
 
     def __call__(
@@ -53,7 +53,7 @@ class Responded:
 
 @dataclass(frozen=True)
 class Manner:
-    """How an answer is given, apart from what it is."""
+    """Manner in which an answer is given, apart from its content."""
 
     note: str = ""
     via: str = "cli"

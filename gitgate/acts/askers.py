@@ -170,7 +170,9 @@ def began_run(desk: Desk) -> Requester | None:
 
 
 def started_by(desk: Desk) -> tuple[str, ...]:
-    """As `git gate github prepare` wrote it down, in git's own form of a person."""
+    """Return the accounts that started the job, as `git gate github prepare` wrote them down, in git's own form of a
+    person.
+    """
     return tuple(part.strip() for part in desk.settings.text("requester").split(",") if login_of(part))
 
 

@@ -72,7 +72,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class AskWishes:
-    """How to ask, apart from what."""
+    """Manner of asking, apart from the question."""
 
     work: bool = True
     untracked: bool = True
@@ -335,7 +335,7 @@ def configured(desk: Desk, draft: Draft) -> dict[str, object]:
 
 
 def with_nonce(desk: Desk, opened: Opened) -> Opened:
-    """With a nonce that gives the gate a name which is no word where people reply: one in three is, at first."""
+    """Add a nonce that gives the gate an id which is no word where people reply: at first one id in three is one."""
     for _ in range(NAMES):
         if no_word(gate_id(events.dump_event(opened))):
             break

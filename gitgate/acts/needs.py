@@ -283,7 +283,7 @@ def mark_seen(desk: Desk, found: Collection[str]) -> None:
 
 
 def started(transcript: str) -> float:
-    """When a conversation began, as its first dated record says; a signal from before is not its own."""
+    """Return when a conversation began, by its first dated record; a signal from before is not its own."""
     with suppress(OSError, ValueError, GateError), Path(transcript).open("rb") as source:
         for _ in range(50):
             record = json.loads(source.readline())

@@ -101,7 +101,7 @@ def talked_lines(talked: Conversation) -> list[str]:
 
 
 def is_stalled(desk: Desk, gate: Gate) -> str:
-    """Why a person is needed although there is an answer; empty when none is."""
+    """Return the reason why a person is needed although there is an answer; empty when none is."""
     if gate.state == "resuming" or gate.actionable:
         from ..gates.leases import may_stall, stalled
 

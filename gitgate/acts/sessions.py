@@ -84,7 +84,7 @@ def save(desk: Desk, gate: Gate, ref: SessionRef) -> SavedSession:
 
 
 def keep_session(desk: Desk, gate: Gate, saved: SavedSession) -> None:
-    """From now on this is the gate's session: signed where this clone asked, and on top of what it saved before."""
+    """Make this the gate's session: signed where this clone asked, and on top of what the clone saved before."""
     ref, tree = SESSIONS + gate.id, tree_of(desk, saved)
     old = desk.refs.get(ref)
     if old is not None and desk.records.commit(old).tree == tree:
@@ -136,7 +136,7 @@ class SessionFacts(TypedDict):
 
 
 def session_facts(desk: Desk, gates: Sequence[Gate]) -> dict[str, SessionFacts]:
-    """By gate: the conversation's id, where it was asked from here and so is known, and whether it is saved now."""
+    """Return by gate the conversation's id, which is known where it was asked from here, and whether it is saved now."""
     kept = saved(desk, gates)
     if len(gates) == 1:
         found = [machine.find_presence(desk, gates[0].id)] if gates[0].opened.session is not None else []

@@ -124,7 +124,7 @@ def without_caller(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_end(argv: Sequence[str], out: bytes) -> EndedCommand | None:
-    """How somebody's command ended, if its output is that of a program that we know."""
+    """Return the end of somebody's command, if its output is that of a program that we know; None otherwise."""
     return next((ended for agent in AGENTS.values() if (ended := agent.read_end(argv, out))), None)
 
 

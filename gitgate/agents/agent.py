@@ -34,7 +34,9 @@ MOST_FLAGS = 16
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """How this machine starts an agent. From its git config or the protected branch: never from a gate or a session."""
+    """Settings for starting an agent on this machine. They come from its git config or the protected branch: never
+    from a gate or a session.
+    """
 
     program: tuple[str, ...] = ()  # what to run instead of the agent's usual name
     arguments: tuple[
@@ -120,7 +122,7 @@ class Launch:
 
 
 class ProcessEnding(StrEnum):
-    """How a process came to its end."""
+    """Way in which a process ended."""
 
     EXITED = "exited"
     TIMED_OUT = "timed out"
@@ -313,11 +315,13 @@ class Agent:
         """Take away what `place` put there, and what the program made of it."""
 
     def start(self, request: Start) -> Launch:
-        """How to start or resume it."""
+        """Return the launch that starts or resumes the program."""
         raise NotImplementedError
 
     def join(self, request: Start) -> Launch:
-        """How a person opens the conversation at a terminal; what stdin and the timeout say does not count."""
+        """Return the launch by which a person opens the conversation at a terminal; its stdin and its timeout do not
+        count.
+        """
         raise NotImplementedError
 
     def read_outcome(self, finished: Finished) -> AgentOutcome:
@@ -325,7 +329,9 @@ class Agent:
         raise NotImplementedError
 
     def lasting(self, words: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002  for programs that forget them
-        """The flags of a command line that a run of the same conversation needs again: what it may do, and its model."""
+        """Return the flags of a command line that a run of the same conversation needs again: its permissions and its
+        model.
+        """
         return ()
 
     def lasting_in_line(self, line: str, saved: SavedSession) -> tuple[str, ...]:  # noqa: ARG002
@@ -335,7 +341,7 @@ class Agent:
         return ()
 
     def read_end(self, argv: Sequence[str], out: bytes) -> EndedCommand | None:  # noqa: ARG002  for those who know their output
-        """How a command of a person's own ended, if its output is this program's; None where it is not."""
+        """Return the end of a person's own command, if its output is this program's; None where it is not."""
         return None
 
 
@@ -382,7 +388,7 @@ def home_folder(env: Mapping[str, str]) -> Path:
 
 
 def reason_of_end(finished: Finished) -> str:
-    """Why a process that said nothing readable ended: its last line of talk, or its exit code."""
+    """Return why a process that said nothing readable ended: its last line of talk, or its exit code."""
     lines = [line.strip() for line in finished.err.decode("utf-8", "replace").splitlines() if line.strip()]
     ended = f"exit {finished.code}" if finished.ending is ProcessEnding.EXITED else str(finished.ending)
     return brief(f"{ended}: {lines[-1]}") if lines else ended

@@ -169,11 +169,11 @@ class KnownProgram(Command):
     templated = True
 
     def launch(self, request: Start) -> Launch:
-        """How to start or resume it, headless."""
+        """Return the launch that starts or resumes the program headless."""
         raise NotImplementedError
 
     def open(self, request: Start) -> Launch:
-        """How a person opens its conversation at a terminal."""
+        """Return the launch by which a person opens its conversation at a terminal."""
         raise NotImplementedError
 
     def outcome(self, finished: Finished) -> AgentOutcome:

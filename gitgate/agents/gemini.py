@@ -109,7 +109,8 @@ class Gemini(KnownProgram):
         env: Mapping[str, str],
         program: Sequence[str] = (),  # noqa: ARG002  it is not run
     ) -> None:
-        """In the folder of the project that it is to go on in: as it is on this machine now, else as it was saved.
+        """Put the conversation into the folder of the project in which it is to go on: as it is on this machine now,
+        else as it was saved.
 
         Of several files with one id it removes all, so that only the one that was written to last is left.
         """
@@ -127,7 +128,7 @@ class Gemini(KnownProgram):
             chat.unlink()
 
     def erase(self, saved: SavedSession, cwd: Path, env: Mapping[str, str]) -> None:
-        """In the folder of that project alone: in another one it is somebody else's."""
+        """Erase the conversation in the folder of that project alone: in another one it is somebody else's."""
         home = gemini_home(env)
         if slug_of(cwd.resolve(), home):
             folder = project_folder(cwd, home)
@@ -167,7 +168,7 @@ class Gemini(KnownProgram):
         return (*program, "--skip-trust", "--policy", str(POLICY), *session)
 
     def environment(self, request: Start) -> dict[str, str]:
-        """With what its shell does not say by itself: the conversation."""
+        """Return the environment with the conversation's id, which the program's shell does not set by itself."""
         named = request.conversation
         return {**request.environment, **({"GITGATE_SESSION": named} if named else {})}
 

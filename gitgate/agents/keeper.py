@@ -40,7 +40,7 @@ def control(option: int, value: int) -> None:
 
 
 def tie_to_keeper() -> None:
-    """In the child: die if the keeper is killed outright."""
+    """Make the child die if the keeper is killed outright; called in the child."""
     control(DIE_WITH_PARENT, signal.SIGKILL)
 
 

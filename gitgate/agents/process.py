@@ -45,7 +45,7 @@ class Running:
     grace: float = GRACE
 
     def wait(self, seconds: float | None = None) -> Finished | None:
-        """How it ended; None if it still runs after `seconds`."""
+        """Wait for the end and return how the process ended; None if it still runs after `seconds`."""
         try:
             self.keeper.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -125,7 +125,9 @@ def run_launch(launch: Launch, grace: float = GRACE) -> Finished:
 
 
 def recall(folder: Path) -> Finished | None:
-    """How the agent of that folder ended, also for one who did not start it; None if it was never told."""
+    """Return how the agent of that folder ended, also for a process that did not start it; None if no end was
+    recorded.
+    """
     told = _read_json(folder / keeper.ENDED)
     return _finished(folder, ProcessEnding(told["ending"]), int(told["code"])) if told else None
 
@@ -176,7 +178,7 @@ KEEP_TITLE, TITLE_AS_BEFORE = "\x1b[22;2t", b"\x1b[23;2t"
 
 @dataclass(frozen=True)
 class Limit:
-    """How long it may last: after `seconds` the person is warned, and `grace` seconds later the program is ended."""
+    """Time limit of a program: after `seconds` the person is warned, and `grace` seconds later the program is ended."""
 
     seconds: int
     grace: int
@@ -191,7 +193,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class LeftProgram:
-    """How the program ended: its exit code, 128 + n after signal n; whether that was because its time was over."""
+    """End of the program: its exit code, 128 + n after signal n; whether that was because its time was over."""
 
     code: int
     timed_out: bool = False
@@ -302,7 +304,9 @@ def closing(limit: Limit, timer: Timer, pid: int, grace: int) -> list[tuple[floa
 
 
 def show_time_left(limit: Limit, left: int, *, first: bool) -> None:
-    """In the first line of whatever the program shows, and in the window's title; the cursor stays where the program has it."""
+    """Show the time left in the first line of whatever the program shows, and in the window's title; the cursor stays
+    where the program has it.
+    """
     if os.isatty(2):
         words = limit.words(left, columns())
         line = f"\x1b7\x1b[1;1H\x1b[0;7m{words}\x1b[0m\x1b[K\x1b8\x1b]2;{words.strip()}\x07"
@@ -311,7 +315,7 @@ def show_time_left(limit: Limit, left: int, *, first: bool) -> None:
 
 
 def columns() -> int:
-    """How wide the terminal is now."""
+    """Return the width of the terminal now."""
     try:
         return os.get_terminal_size(2).columns or 80
     except OSError:
@@ -422,7 +426,7 @@ def run_wrapped(
 
 
 def pass_signals_on(child: subprocess.Popen[bytes]) -> dict[int, Any]:
-    """Until the child has ended, a signal to us is one to it: what it does then is its own business."""
+    """Pass signals to us on to the child until it has ended: its reaction is its own business."""
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         # From the keyboard it comes to the whole group; a second one is harmless, a missing one would leave it running.

@@ -63,7 +63,7 @@ class Verified:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
 
     def shape(self) -> dict[str, object]:
-        """As JSON has it."""
+        """Return the result as JSON has it."""
         return {
             "ok": self.ok,
             "gates": self.gates,
@@ -76,7 +76,7 @@ class Verified:
 
     @property
     def ok(self) -> bool:
-        """Nothing is wrong; what could not be checked here is not wrong."""
+        """True if nothing is wrong; what could not be checked here is not wrong."""
         return not self.problems
 
     def wrong(self, gate: str, commit: str, kind: str, words: str) -> None:
@@ -195,7 +195,9 @@ def judgeable(desk: Desk, done: Verified, history: Chronicle, gate: Gate) -> Ite
 def epoch_of(
     desk: Desk, done: Verified, history: Chronicle, gate: Gate, entry: Entry, answer: Answer
 ) -> Epoch | None:
-    """By which policy it is judged, after saying what is wrong with the one that it names; None where there was none."""
+    """Return the policy by which an answer is judged, after reporting what is wrong with the one that it names; None
+    where there was none.
+    """
     if not history.epochs:
         return None  # the branch never had a policy, or is not here
     moment = text.parse_time(answer.at)
@@ -222,7 +224,7 @@ def before_policies(desk: Desk, history: Chronicle) -> Epoch:
 
 
 def against_day(history: Chronicle, epoch: Epoch | None, moment: float) -> str:
-    """Why a policy cannot be the one that held at this moment; empty when it can."""
+    """Return the reason why a policy cannot be the one that held at this moment; empty when it can."""
     if epoch is not None and epoch.change.at > moment + GRACE:
         return f"which came later, on {text.format_time(epoch.change.at)}"
     replaced = history.after(epoch)
@@ -328,7 +330,7 @@ def decisive(several: list[JudgedAnswer]) -> JudgedAnswer:
 
 
 def enough(last: JudgedAnswer, facts: Mapping[int, RulingCase]) -> int:
-    """How many have to agree with what was told, by the policy of the day on which it was decided."""
+    """Return how many answers have to agree, by the policy of the day on which the gate was decided."""
     case = facts.get(last.epoch.place)
     if case is None or last.counted.answer.verdict == "defaulted":
         return 1

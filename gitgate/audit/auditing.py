@@ -408,7 +408,7 @@ def is_another(entry: Entry, oid: str, signer: str) -> bool:
 
 
 def check_resolved(done: Verified, gate: Gate) -> None:
-    """For a check of a branch: nothing may still be open about it."""
+    """Check, for a branch, that no question about it is still open."""
     reasons = {
         "awaiting": "it awaits an answer",
         "failed": "its answer could not be told to the agent",

@@ -279,7 +279,7 @@ def read_by_people(desk: Desk, gates: Sequence[Recorded], runs: Sequence[Recorde
 
 
 def gate_shape(one: Recorded, signed: Mapping[str, SignatureMark]) -> dict[str, object]:
-    """As `show --json` has it, without what is known of it in one clone alone."""
+    """Return a gate as `show --json` has it, without the facts that only one clone knows."""
     from ..render import shapes
 
     if one.gate is None:
@@ -291,7 +291,7 @@ def gate_shape(one: Recorded, signed: Mapping[str, SignatureMark]) -> dict[str, 
 
 
 def run_shape_of(one: Recorded, gates: Mapping[str, Gate]) -> dict[str, object]:
-    """As `show RUN --json` has it."""
+    """Return a run as `show RUN --json` has it."""
     from ..render.runs import run_details
     from ..render.shapes import thing
 
@@ -307,7 +307,7 @@ def run_shape_of(one: Recorded, gates: Mapping[str, Gate]) -> dict[str, object]:
 
 
 def verified_shape(done: Verified) -> dict[str, object]:
-    """As `verify --json` has it, and what each signature is worth, by its commit."""
+    """Return a verification as `verify --json` has it, with the result for each signature, by its commit."""
     commits = {
         oid: {"verdict": verdict.word, "by": verdict.signer or None, "key": verdict.key or None}
         for oid, verdict in sorted(done.verdicts.items())
@@ -374,7 +374,7 @@ What is left out
 
 
 def sums(files: Mapping[str, bytes]) -> bytes:
-    """As `sha256sum` writes and reads it."""
+    """Return the digests of the files, in the format that `sha256sum` writes and reads."""
     return "".join(f"{sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())).encode()
 
 
@@ -382,7 +382,7 @@ def sums(files: Mapping[str, bytes]) -> bytes:
 
 
 def newest(gates: Iterable[Recorded], runs: Iterable[Recorded]) -> int:
-    """When the last thing in it happened: the files are of that time."""
+    """Return the time of the newest event in the export, which the files get as their time."""
     from ..gates.history import seconds_at
 
     said = [str(shape["at"]) for one in gates if one.gate is not None for shape in histories(one.gate)]
@@ -480,7 +480,9 @@ def is_running(pid: int) -> bool:
 
 
 def give_name(new: Path, real: Path, *, force: bool) -> None:
-    """By a link, which fails where the name is taken meanwhile. Some file systems have none."""
+    """Give the new file its name by a link, which fails where the name is taken meanwhile. Some file systems have no
+    links: there, and with `force`, it is renamed.
+    """
     if not force:
         try:
             os.link(new, real)

@@ -178,7 +178,7 @@ def read_blame(desk: Desk, asked: LinesAsked, blamed: Started) -> list[Origin]:
 
 
 def unblamed(desk: Desk, asked: LinesAsked, said: str) -> GateError | None:
-    """Why git knows nothing of these lines, in words that say what to do."""
+    """Return an error that says why git knows nothing of these lines, and what to do."""
     from ..text import counted, one_line
 
     name, again = one_line(asked.path), quote(asked.typed or asked.path)
@@ -202,7 +202,7 @@ def unblamed(desk: Desk, asked: LinesAsked, said: str) -> GateError | None:
 
 
 def gates_named(desk: Desk, commits: Iterable[str]) -> dict[str, list[str]]:
-    """By commit, the gates that its trailers name."""
+    """Return by commit the gates that its trailers name."""
     objects = desk.records.objects
     asked = list(commits)
     objects.ahead(asked)
@@ -438,7 +438,9 @@ def endings(desk: Desk) -> Iterator[Ending]:
 
 
 def texts(desk: Desk, ends: Sequence[Ending], needles: Sequence[str]) -> Iterator[Text]:
-    """Of each gate, or at least of each that has the words: those that the index has and that lack one are left out."""
+    """Yield the texts of the gates, at least of those that have the words; gates that lack one by the index are left
+    out.
+    """
     if len(ends) < FEW or not has_index():
         yield from read_texts(desk, ends)
         return
@@ -470,7 +472,9 @@ def row_of_text(text: Text) -> bytes:
 
 
 def read_texts(desk: Desk, ends: Sequence[Ending]) -> Iterator[Text]:
-    """From the records. One that is broken is reported and left out: nothing can be said of what it decided."""
+    """Yield the texts from the records. A broken record is reported and left out: nothing can be said of what it
+    decided.
+    """
     from ..store.records import AT_ONCE
 
     for count, one in enumerate(ends):

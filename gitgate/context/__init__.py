@@ -270,7 +270,7 @@ class Look:
 
 
 def above(pid: int | None = None, proc: Path | None = None) -> Iterator[Process]:
-    """This process and those above it, the nearest first, as far as they can be seen."""
+    """Yield this process and those above it, the nearest first, as far as they can be seen."""
     place = PROC if proc is None else proc
     here = os.getpid() if pid is None else pid
     for _ in range(MOST_ABOVE):

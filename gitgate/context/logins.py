@@ -136,7 +136,7 @@ class Logins:
         return f"{known['address']}/l/{word}"
 
     def forget_address(self) -> None:
-        """From now on no link leads anywhere."""
+        """Forget the desk's address, so that no link leads anywhere from now on."""
         with self.changing() as known:
             known["address"] = ""
 
@@ -147,7 +147,9 @@ class Logins:
 
     @contextmanager
     def using_link(self, word: str) -> Iterator[None]:
-        """For one answer: nobody else can use it meanwhile or afterwards. Where the answer fails the link works as before."""
+        """Reserve a link for one answer: nobody else can use it meanwhile or afterwards. Where the answer fails, the
+        link works as before.
+        """
         with self.changing() as known:
             said, key = known["links"].pop(word_digest(word), None), known["key"]
         if said is None:

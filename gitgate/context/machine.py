@@ -119,7 +119,7 @@ def host_name() -> str:
 
 
 def started(pid: int) -> str:
-    """When a process began, as the kernel counts; empty when it is gone or nobody can tell."""
+    """Return when a process began, as the kernel counts; empty when it is gone or nobody can tell."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

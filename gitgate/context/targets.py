@@ -39,7 +39,9 @@ def remote_of(desk: Desk) -> str | None:
 
 
 def no_remote(desk: Desk) -> tuple[str, str]:
-    """Why gates go nowhere, and what to type: where there are several remotes, git gate does not guess which is meant."""
+    """Return why gates go nowhere, and what to type: where there are several remotes, git gate does not guess which is
+    meant.
+    """
     names = remotes_here(desk)
     if not names:
         return "there is no remote", "git remote add origin URL"
@@ -118,7 +120,7 @@ class Address:
 
 
 def read_address(text: str) -> Address:
-    """In any of git's spellings."""
+    """Parse an address in any of git's spellings."""
     if "://" in text:
         try:
             parts = urlsplit(text)
@@ -326,7 +328,9 @@ def all_summaries(desk: Desk, *, begin: bool = True) -> list[Summary]:
 
 
 def how_many(index: Path) -> int:
-    """How many open gates the index knows, without loading SQLite: its own number for such things, in the file's head."""
+    """Return the number of open gates in the index without loading SQLite, from a field for such numbers in the file's
+    header.
+    """
     try:
         return int.from_bytes(read_local(index, 64)[60:], "big")
     except OSError:

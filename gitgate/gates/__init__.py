@@ -82,7 +82,7 @@ def list_gates(desk: Desk, chosen: Filter, *, begin: bool = True) -> list[Summar
 
 
 def runs_here(desk: Desk) -> list[Mapping[str, str]]:
-    """Of each run of a flow in this clone what its last event's message says, and `At`, when that was."""
+    """Return for each run of a flow in this clone its last event's message, and `At`, the time of that."""
     if not desk.refs.beginning(RUNS):
         return []
     form = "--format=%(refname)%00%(committerdate:unix)%00%(contents)%00"
@@ -100,7 +100,7 @@ def due_runs(desk: Desk) -> list[str]:
 
 
 def troubled_runs(desk: Desk) -> dict[str, int]:
-    """How many runs of the last week came to no good end, or to none here: by status."""
+    """Count by status the runs of the last week that came to no good end, or to none here."""
     counts: dict[str, int] = {}
     for said in runs_here(desk):
         if said.get("Parent"):
@@ -140,7 +140,9 @@ def own_word_last(desk: Desk, found: Sequence[Summary]) -> list[Summary]:
 
 
 def missing_beside(desk: Desk, summary: Summary, me: str) -> int:
-    """How many answers alike are missing, where this person has given theirs; else none that they could not give."""
+    """Return how many agreeing answers are missing where this person has given theirs; 0 where they have not, or the
+    record is broken.
+    """
     try:
         gate = desk.records.load(summary.id, summary.tip)
     except GateError:
@@ -193,7 +195,7 @@ def last_summary(desk: Desk, gate: str, tip: str) -> Summary:
 
 
 def by_branch(found: Sequence[Summary]) -> dict[str, list[Summary]]:
-    """For the tree: gates under the branch that their work is on."""
+    """Group gates by the branch of their work, for the tree."""
     tree: dict[str, list[Summary]] = {}
     for summary in found:
         tree.setdefault(summary.branch, []).append(summary)

@@ -65,7 +65,9 @@ def configured(desk: Desk, name: str) -> dict[str, list[str]]:
 
 
 def ruled(desk: Desk, name: str) -> dict[str, list[str]]:
-    """How the policy of the protected branch starts an agent that this machine says nothing of."""
+    """Return the start of an agent from the protected branch's policy, for an agent that this machine does not
+    configure.
+    """
     import json
 
     from ..policy import load_book
@@ -77,7 +79,7 @@ def ruled(desk: Desk, name: str) -> dict[str, list[str]]:
 
 
 def agent_settings(desk: Desk, name: str) -> AgentSettings:
-    """How the agent `name` is started on this machine.
+    """Return the settings that start the agent `name` on this machine.
 
     A list is several values of one variable, or one value that is a JSON list or a line in a shell's quoting.
     """
@@ -127,9 +129,9 @@ def settings_for_start(desk: Desk, name: str) -> AgentSettings:
 
 @dataclass(frozen=True)
 class AgentStart:
-    """How an agent of a name is started: the program, and its settings with what it is told about itself.
+    """Start of an agent by name: the program, and its settings with its instructions.
 
-    `before`: the same for a program that takes no instructions apart; it stands before the first prompt of a conversation.
+    `before`: the instructions for a program that takes none apart; they precede the first prompt of a conversation.
     """
 
     name: str
@@ -146,7 +148,9 @@ def check_name(name: object) -> None:
 
 
 def how_started(desk: Desk, name: str) -> AgentStart:
-    """By this machine's `gitgate.agent.NAME.start`; by a file of that name on the protected branch; or as a program we know."""
+    """Find the start of an agent: this machine's `gitgate.agent.NAME.start`, a file of that name on the protected
+    branch, or a program that we know.
+    """
     check_name(name)
     said = configured(desk, name)
     if "start" in said or "resume" in said:
@@ -224,7 +228,9 @@ def bare(word: str) -> str:
 
 
 def settings_in_talk(desk: Desk, gate: Gate, program: str) -> AgentSettings:
-    """How the conversation in which a gate was asked is opened again: a flow's agent stays the one that its file describes."""
+    """Return the settings that reopen the conversation in which a gate was asked: a flow's agent stays the one that
+    its file describes.
+    """
     name = gate.opened.asked.agent
     if gate.opened.config.get("run") and name != program and re.fullmatch(NAME, name):
         found = described(desk, name)
@@ -268,7 +274,9 @@ def switched_on(said: Mapping[str, Sequence[str]], variable: str) -> bool:
 
 
 def cannot_start(desk: Desk, name: str) -> str:
-    """Why this machine cannot start the agent `name`; empty when it can, as far as can be known beforehand."""
+    """Return the reason why this machine cannot start the agent `name`; empty when it can, as far as can be known
+    beforehand.
+    """
     import shutil
 
     program = program_of(desk, name)
@@ -290,7 +298,7 @@ def program_of(desk: Desk, name: str) -> str | None:
 
 
 def cannot_join(desk: Desk, name: str) -> str:
-    """Why a person cannot talk to the agent `name` on this machine; empty when they can."""
+    """Return the reason why a person cannot talk to the agent `name` on this machine; empty when they can."""
     if starts_by_itself(name):
         return cannot_start(desk, name)
     if agent_settings(desk, name).join_template:
@@ -378,7 +386,7 @@ _HEARD = rf"gate: ([2-9a-z]+): (?:{re.escape(STARTS)}|{re.escape(STAYS)}(.*))"
 
 
 class CannotStart(Failure):
-    """Nothing that passes by itself: this machine does not have the session, or does not know the agent."""
+    """Lasting reason against a start: this machine does not have the session, or does not know the agent."""
 
     code = "cannot_start"
 
@@ -428,7 +436,7 @@ def folder_of_run(desk: Desk, run: str) -> Path:
 
 
 def note_begun(desk: Desk, run: str, path: str) -> None:
-    """This machine's own word that the run began here, and from which file: a journal could name any."""
+    """Note on this machine that the run began here, and from which file: a journal could name any."""
     import json
 
     from ..store import private_folder
@@ -512,7 +520,7 @@ def needed_ref(gate: Gate) -> str:
 
 
 def no_runner(desk: Desk) -> str:
-    """Why a push to this repository starts nothing at all."""
+    """Return the reason why a push to this repository starts nothing at all; empty where there is none."""
     if not desk.settings.flag("resumeHere"):
         return "git gate init did not allow it"
     from ..store import may_keep
@@ -528,7 +536,7 @@ def no_runner(desk: Desk) -> str:
 
 
 def no_agent(desk: Desk, gate: Gate, known: dict[str, str]) -> str:
-    """Why this machine cannot start the agent of a gate, looked up once for each agent."""
+    """Return the reason why this machine cannot start the agent of a gate, looked up once for each agent."""
     if gate.opened.session is None:
         return "it was asked without a session"
     agent = gate.opened.program

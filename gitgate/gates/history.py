@@ -72,7 +72,7 @@ def overtaken_folder(desk: Desk) -> Path:
 
 
 def note_overtaken(desk: Desk, gate: str) -> None:
-    """This clone took it over from somebody, whose agent may be done later than ours."""
+    """Note that this clone took the gate over from another runner, whose agent may finish later than ours."""
     with contextlib.suppress(OSError):
         private_folder(overtaken_folder(desk)).joinpath(gate).touch()
 
@@ -128,8 +128,8 @@ def the_archived(desk: Desk, prefix: str, *, runs: bool = False) -> archive.Arch
 
 
 def with_late(desk: Desk, gate: Gate, tips: tuple[str, ...]) -> Gate:
-    """With the answers that came when it was in the archive already, which change nothing, but somebody gave them; and with
-    what an agent had done whose runner was overtaken.
+    """Add to a gate the answers that came after it was archived, which change nothing, and the outcomes of agents
+    whose runner was overtaken.
     """
     said = [entry.event for entry in gate.history]
     late = []
@@ -255,7 +255,9 @@ class Statistics:
 
 
 def statistics(desk: Desk, since: float = 0.0, by: str = "") -> Statistics:
-    """Of the gates asked since then, open and archived; what waits is counted whole. `by`: one of `BY`, or nothing."""
+    """Return the statistics of the gates asked since then, open and archived; waiting gates are all counted. `by`: one
+    of `BY`, or nothing.
+    """
     every = [one for one in facts(desk) if one.state == AWAITING or one.asked >= since]
     groups: dict[str, list[GateFacts]] = {}
     for one in every if by else ():
@@ -335,7 +337,7 @@ def seconds_at(said: str) -> float:
 
 
 def read_chains(desk: Desk, tips: Mapping[str, str]) -> dict[str, GateFacts]:
-    """By gate, of those whose records end at these commits."""
+    """Return by gate the facts of those whose records end at these commits."""
     if not tips:
         return {}
     gates: dict[str, GateFacts] = {}
@@ -406,7 +408,7 @@ def read_answers(desk: Desk, commits: Sequence[str]) -> dict[str, tuple[str, str
 
 
 def each_object(out: bytes) -> Iterator[tuple[str, bytes]]:
-    """As `git cat-file --batch` prints them."""
+    """Yield the objects that `git cat-file --batch` printed."""
     at = 0
     while at < len(out):
         end = out.index(b"\n", at)

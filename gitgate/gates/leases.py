@@ -80,7 +80,7 @@ def parents_of(desk: Desk, oid: str) -> tuple[str, ...]:
 
 
 def proven(desk: Desk, gate: str, oid: str, claim: Link | None) -> Link | None:
-    """How far the chain of a lease was told, if all of it holds; None where it does not.
+    """Return how far the chain of a lease was renewed, if all of it holds; None where it does not.
 
     `claim` is where the chain begins. A waiter's begins with its first lease, which nobody vouches for.
     """
@@ -221,10 +221,10 @@ class Sightings:
         cut_off: bool = True,
         age: float | None = None,
     ) -> float:
-        """For how many seconds more it has to stand still before its holder is gone.
+        """Return for how many seconds more a lease has to stay unmoved before its holder counts as gone.
 
-        Where a network lies between (`cut_off`), nobody knows what it did while nobody looked. Then the holder has as
-        much time as it needs for one renewal from when somebody looks again.
+        Where a network lies between (`cut_off`), nobody knows the holder's renewals while nobody looked. Then the
+        holder has as much time as it needs for one renewal from when somebody looks again.
         """
         before, grace = self.known(gate, holder, beat), term * RENEW_AT
         found = self.look(gate, holder, beat, age)
@@ -311,7 +311,9 @@ def is_abandoned(desk: Desk, gate: Leased) -> bool:
 
 
 def age_of(desk: Desk, gate: str) -> float | None:
-    """For how long the lease has stood as it does in a repository that others push to; None where that cannot be told."""
+    """Return the age of the lease's present state in a repository that others push to; None where that cannot be
+    known.
+    """
     if not desk.repo.bare:
         return None
     try:
@@ -367,18 +369,18 @@ def ignored(desk: Desk, gate: Gate) -> bool:
 
 
 def answered_at(gate: Gate) -> float:
-    """Since when there is something to act on that nobody has; a remark that came later changes nothing of that."""
+    """Return since when a gate has something to act on that nobody has claimed; a later remark does not change that."""
     last = next(entry.event for entry in reversed(gate.history) if entry.name in BEGINNINGS)
     return text.parse_time(last.at) if isinstance(last, Answer | Outcome | Remark) else 0.0
 
 
 def known_until(desk: Desk) -> float:
-    """Until when we know what happened to shared gates."""
+    """Return the time until which we know what happened to shared gates."""
     return desk.clock() if remote_of(desk) is None else marked_at(desk, "synced")
 
 
 def marked_at(desk: Desk, name: str) -> float:
-    """When this clone did that last; 0 where it never did."""
+    """Return when this clone did that last; 0 where it never did."""
     try:
         return (desk.repo.state_dir / name).stat().st_mtime
     except OSError:
@@ -437,7 +439,7 @@ def lease_known(desk: Desk, gate: str, remote: str | None) -> str | None:
 
 
 def ends(desk: Desk, gate: Gate, oid: str | None) -> float:
-    """When the holder of the claim that counts has to have given a sign of life, by its own clock."""
+    """Return when the holder of the claim that counts has to have renewed its lease, by its own clock."""
     claim, event = (gate.claim.commit, gate.claim.event) if gate.claim is not None else ("", None)
     lease = read_lease(desk, gate.id, oid) if oid is not None else None
     if lease is not None and oid is not None and parents_of(desk, oid)[:1] == (claim,):

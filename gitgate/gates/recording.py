@@ -52,7 +52,7 @@ def record(
 
 
 def times_locked(before: int, lost: LostRace, gate: Gate, now: Gate) -> int:
-    """How often in a row nothing but a lock was in the way."""
+    """Count the attempts in a row that failed only because of a lock."""
     return before + 1 if isinstance(lost, RefLocked) and gate.tip == now.tip else 0
 
 
@@ -145,8 +145,8 @@ def reminder(desk: Desk, gate: Gate, *, aside: bool) -> Edit:
 
 
 def next_term(gate: Gate) -> int:
-    """Until the next reminder: each time twice as long, up to a day. Whoever asks for a second is not to get a commit of
-    the record for each; a term of more than a day stays what it is.
+    """Return the time until the next reminder: each time twice as long, up to a day. Whoever asks for a second is not
+    to get a commit of the record for each; a term of more than a day stays what it is.
     """
     given = gate.timeout or DAY
     so_far = 0
@@ -187,7 +187,7 @@ def tell_people(desk: Desk) -> None:
 
 
 def start_sender(place: Path, env: Mapping[str, str], log: Path) -> None:
-    """By a process of its own. The repository is named: who pushes need not be who owns it."""
+    """Start a process of its own that sends. The repository is named: who pushes need not be who owns it."""
     from ..agents import without_caller
     from ..store.git.programs import detach, our_command
 
@@ -286,7 +286,7 @@ def names_here(desk: Desk) -> list[str]:
 
 
 def usual_name(address: str) -> str:
-    """How an address is called that was given no name: by its first word, a chat by what stands before `://`."""
+    """Return the name of an address without one: its first word, for a chat the part before `://`."""
     word = address.strip().partition(" ")[0]
     scheme, chat, _ = word.partition("://")
     if not chat:

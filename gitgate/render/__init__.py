@@ -179,7 +179,7 @@ def row_end(row: TableRow, now: float) -> str:
 
 
 def aside(later: str, now: float) -> str:
-    """Until when it is put aside, to the minute; nothing once that is over."""
+    """Return until when a gate is postponed, to the minute; nothing once that is over."""
     try:
         return f" · later until {later[:16]}Z" if later and parse_time(later) > now else ""
     except Usage:
@@ -229,7 +229,7 @@ def is_beginning(title: str, question: str) -> bool:
 
 
 def limits(cells_wide: int) -> dict[int, int]:
-    """How wide names may get: on a narrow terminal the question comes first."""
+    """Return how wide names may get: on a narrow terminal the question comes first."""
     if cells_wide < NARROW:
         return {ASKER: 10}
     if cells_wide < 100:

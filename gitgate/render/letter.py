@@ -45,7 +45,7 @@ def waiting_words(gate: Gate) -> str:
 
 
 def join_line(gate: Gate) -> str:
-    """How to hold the conversation."""
+    """Return the line that says how to hold the conversation."""
     checkpoint = any(q.talk is not None and q.talk.checkpoint for q in gate.opened.questions)
     words = "it asks whether to go on" if checkpoint else "talk it over with the agent, then decide"
     return f"git gate join {gate.id[:6]}    ({words})"
@@ -148,7 +148,7 @@ def head(gate: Gate, now: float | None, cells: int, *, archived: bool, color: bo
 
 
 def until_when(gate: Gate, now: float | None) -> list[str]:
-    """Until when it is put aside, and when it is due, while it waits."""
+    """Return until when a gate is postponed, and when it is due, while it waits."""
     if gate.state != "awaiting":
         return []
     if now is None:
@@ -184,7 +184,7 @@ def question_part(question: Question, cells: int, *, several: bool, numbered: bo
 
 
 def conversation_part(gate: Gate, cells: int) -> str:
-    """How the questions that are decided in a conversation are to be talked about."""
+    """Return how to talk about the questions that are decided in a conversation."""
     questions = gate.opened.questions
     if all(question.talk is None for question in questions):
         return ""

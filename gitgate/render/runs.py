@@ -117,7 +117,7 @@ def step_shape(step: RunStep, *, over: bool = False) -> dict[str, object]:
 
 
 def seconds_of(step: RunStep) -> float | None:
-    """How long it took, people's time included; None where it is not over."""
+    """Return how long a step took, people's time included; None where it is not over."""
     if step.ended is None:
         return None
     return max(0.0, parse_time(step.ended.at) - parse_time(step.begun.at))

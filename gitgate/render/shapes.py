@@ -151,7 +151,7 @@ def question_shape(given: Question) -> Json:
 
 
 def conversation_shape(given: Conversation | None, *, transcript: bool = True) -> Json | None:
-    """How a conversation was held; most gates have none, and their shapes load nothing for it."""
+    """Return how a conversation was held; most gates have none, and their shapes load nothing for it."""
     if given is None:
         return None
 
@@ -180,7 +180,7 @@ def proposal(gate: Gate) -> Json | None:
 
 
 def held_of(gate: Gate) -> Conversation | None:
-    """How the conversation was held that came to this gate's end."""
+    """Return the conversation that ended this gate."""
     if gate.answer is not None:
         return gate.answer.answer.session
     return gate.closing.session if gate.closing is not None else None
@@ -343,7 +343,7 @@ def held_shape(held: Conversation | None, *, transcript: bool = True) -> Json | 
 
 
 def talk_terms(question: Question, cells: int, *, several: bool = False) -> str:
-    """How the conversation about this question is to be held."""
+    """Return the terms for the conversation about this question."""
     talk = question.talk or Talk()
     lines = [f"[{question.key}]"] if several else []
     ends = ENDS[talk.outcome]
@@ -368,7 +368,7 @@ def talk_terms(question: Question, cells: int, *, several: bool = False) -> str:
 
 
 def shown_context(context: object) -> str:
-    """As JSON, the beginning of it; `show --json` has all."""
+    """Return the beginning of a context as JSON; `show --json` has all."""
     text = json.dumps(context, ensure_ascii=False, indent=2)
     return neutral(text if len(text) <= MOST_CONTEXT else text[:MOST_CONTEXT] + "\n… (all of it: --json)")
 
@@ -385,7 +385,7 @@ def servers(mcp: Mapping[str, object]) -> str:
 
 
 def held_line(held: Conversation) -> str:
-    """How it was held, in a line: `conversation of 5m42s · NEEDS_REVIEW · read from …`."""
+    """Return how a conversation was held, in a line: `conversation of 5m42s · NEEDS_REVIEW · read from …`."""
     took = f"conversation of {format_duration(held.seconds)}"
     how = READ_FROM.get(held.source, "")
     words = [
@@ -455,7 +455,7 @@ def interaction(question: Mapping[str, object], shape: Mapping[str, object]) -> 
 
 
 def conversation_element(shape: Mapping[str, object]) -> Mapping[str, object]:
-    """How the conversation was held that ended the gate, with an answer or without."""
+    """Return the conversation that ended the gate, with an answer or without."""
     return mapping(mapping(shape.get("answer") or shape.get("closing")).get("session"))
 
 

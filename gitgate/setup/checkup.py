@@ -612,7 +612,7 @@ class RehearsalStage:
         return self.run(our_command(*words))
 
     def try_out(self, way: str, task: str) -> Iterator[Finding]:
-        """It asks in this way; then its question is answered, and it goes on."""
+        """Let the model ask in this way, answer its question, and let it go on."""
         name = f"asks {way}"
         words: tuple[str, ...] = ("claude", "-p", task)
         if task == BY_TOOL:
@@ -639,7 +639,7 @@ class RehearsalStage:
         return [summary.id for summary in summaries(self.open()) if summary.state == "awaiting"]
 
     def why(self, ended: Finished) -> tuple[str, str]:
-        """Why there is no gate, from what the model was shown last, and what mends it."""
+        """Return why there is no gate, from the model's last input, and what mends it."""
         results = [text_of(block) for block in blocks(self.model.shown) if block.get("type") == "tool_result"]
         if not results:
             return f"it did not come to ask: {reason_of_end(ended)}", "try it by hand: claude -p 'Say hello'"

@@ -353,7 +353,9 @@ def permitted(desk: Desk, setting: str, said: bool | None) -> bool:
 def planned_removal(
     desk: Desk, parts: Sequence[Part] = (), *, clients: Sequence[str] = (), purge: bool = False
 ) -> list[Step]:
-    """With parts named, those alone; else everything that `init` did, and with `purge` all that was kept besides."""
+    """Return the steps that remove the named parts; without names everything that `init` did, and with `purge` all
+    that was kept besides.
+    """
     from .. import setup
 
     named = parts or clients
@@ -386,7 +388,7 @@ ERASE = "git for-each-ref --format='delete %(refname)' refs/hitl | git update-re
 
 
 def purge_steps(desk: Desk) -> list[Step]:
-    """In the order in which they are taken; what is at work, or not committed, stops all of it beforehand."""
+    """Return the steps of a purge in their order; anything at work or not committed stops all of it beforehand."""
     busy = [one.id for one in summaries(desk) if one.state == "resuming"]
     if busy:
         raise Conflict(

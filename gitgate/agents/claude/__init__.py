@@ -269,7 +269,9 @@ def last_result(out: bytes) -> dict[str, Any] | None:
 
 
 def without_result(finished: Finished) -> AgentOutcome:
-    """It was killed, ran out of time, or never came to speak; as much as its conversation's name may still be known."""
+    """Return the outcome of a process that was killed, ran out of time, or never spoke; at most its conversation's
+    name is known.
+    """
     ids = (
         found["session_id"]
         for found in events(finished.out.splitlines())
@@ -292,7 +294,7 @@ def unanswered(out: bytes) -> bool:
 
 
 def failure(said: Mapping[str, Any], finished: Finished) -> str:
-    """Why, in a line: its own words, else the kind of ending."""
+    """Return the reason of a failure in a line: the program's own words, else the kind of ending."""
     errors = said.get("errors")
     words = [str(error) for error in errors] if isinstance(errors, list) else []
     kind = said.get("terminal_reason") or said.get("stop_reason") or said.get("subtype")

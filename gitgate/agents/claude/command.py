@@ -205,7 +205,7 @@ def without_settings(line: str) -> str:
 
 
 def remaining_flags(kept: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
-    """Of flags with their values, those whose flag is not among what this machine gives: there its word counts alone."""
+    """Return the flags with their values that this machine does not set itself: where it does, only its value counts."""
     named = {LISTS.get(word.partition("=")[0], word.partition("=")[0]) for word in given}
     pairs = zip(kept[::2], kept[1::2], strict=True)
     return tuple(word for flag, value in pairs if flag not in named for word in (flag, value))
