@@ -52,9 +52,7 @@ def starts_by_itself(name: str) -> bool:
 
 
 def configured(desk: Desk, name: str) -> dict[str, list[str]]:
-    """Return the configuration of the agent `name`, by variable in lower case: this machine's own; where it sets no
-    way to start the agent, with the policy's below it.
-    """
+    """Return this machine's settings of the agent `name`, or its policy's start, by variable in lower case."""
     if not name or any(c in name for c in "\n\0"):
         return {}
 
@@ -65,9 +63,7 @@ def configured(desk: Desk, name: str) -> dict[str, list[str]]:
 
 
 def ruled(desk: Desk, name: str) -> dict[str, list[str]]:
-    """Return the start of an agent from the protected branch's policy, for an agent that this machine does not
-    configure.
-    """
+    """Return the start that the protected branch's policy gives an agent unless this machine sets one."""
     import json
 
     from ..policy import load_book
@@ -106,9 +102,7 @@ def agent_settings(desk: Desk, name: str) -> AgentSettings:
 
 
 def settings_for_start(desk: Desk, name: str) -> AgentSettings:
-    """Return the agent's settings for a start. Where this machine does not say which of the project's own files the
-    agent loads, the policies decide: at least one has to allow it, and none may forbid it.
-    """
+    """Return settings for a start. Project files load if this machine says so, else if a policy allows and none forbids."""
     from ..policy import load_book
 
     settings, said = agent_settings(desk, name), configured(desk, name)
@@ -148,9 +142,7 @@ def check_name(name: object) -> None:
 
 
 def how_started(desk: Desk, name: str) -> AgentStart:
-    """Find the start of an agent: this machine's `gitgate.agent.NAME.start`, a file of that name on the protected
-    branch, or a program that we know.
-    """
+    """Find an agent's start: in `gitgate.agent.NAME.start`, in its file on the protected branch, or built in."""
     check_name(name)
     said = configured(desk, name)
     if "start" in said or "resume" in said:
@@ -228,9 +220,7 @@ def bare(word: str) -> str:
 
 
 def settings_in_talk(desk: Desk, gate: Gate, program: str) -> AgentSettings:
-    """Return the settings that reopen the conversation in which a gate was asked: a flow's agent stays the one that
-    its file describes.
-    """
+    """Return the settings to reopen a gate's conversation; a flow's agent stays as its file describes it."""
     name = gate.opened.asked.agent
     if gate.opened.config.get("run") and name != program and re.fullmatch(NAME, name):
         found = described(desk, name)
@@ -274,9 +264,7 @@ def switched_on(said: Mapping[str, Sequence[str]], variable: str) -> bool:
 
 
 def cannot_start(desk: Desk, name: str) -> str:
-    """Return the reason why this machine cannot start the agent `name`; empty when it can, as far as can be known
-    beforehand.
-    """
+    """Return why this machine cannot start the agent `name`; empty when it can, as far as is known beforehand."""
     import shutil
 
     program = program_of(desk, name)
@@ -309,8 +297,7 @@ def cannot_join(desk: Desk, name: str) -> str:
 def current_session(desk: Desk, agent: str | None, session: str | None) -> SessionRef | None:
     """Return the conversation to which a question belongs: as it was given, else as the environment tells.
 
-    A detected conversation of a program that nothing here can start counts only if the asker bears that program's
-    name: nobody would resume it.
+    One of a program that nothing here can start counts only if the asker bears its name: nobody would resume it.
     """
     from ..agents import detect
     from ..agents.agent import NONE, need_session_id
@@ -360,9 +347,7 @@ def untold_start(desk: Desk, agent: str | None, session: str | None) -> tuple[st
 
 
 def is_agent(desk: Desk, name: str) -> bool:
-    """Return whether `name` is a program that can be started again, and not only a name that somebody gave their
-    agent.
-    """
+    """Return whether `name` is a program that can be started again, and not only an agent's given name."""
     if starts_by_itself(name):
         return True
     prefix = f"{SECTION}{name}."
@@ -446,9 +431,7 @@ def note_begun(desk: Desk, run: str, path: str) -> None:
 
 
 def is_protected(desk: Desk, code: str) -> bool:
-    """Return whether the commit is on the protected branch. A run may continue elsewhere than where it began only with
-    such code.
-    """
+    """Return whether the commit is on the protected branch. Elsewhere than it began, a run needs such code."""
     from ..policy import protected_refs
     from ..store.git.protected import protected_tip
     from ..store.work.commits import is_ancestor
@@ -513,9 +496,7 @@ def foretold(desk: Desk, gates: Iterable[Gate], updates: Sequence[Update]) -> li
 
 
 def needed_ref(gate: Gate) -> str:
-    """Return the ref without which nobody can resume the gate: the asker's session, or the journal of the run that
-    asks.
-    """
+    """Return the ref that a resume needs: the asker's session, or the journal of the run that asks."""
     return RUNS + gate.opened.run if gate.opened.run else SESSIONS + gate.id
 
 
@@ -549,9 +530,7 @@ def no_agent(desk: Desk, gate: Gate, known: dict[str, str]) -> str:
 
 
 def said_of_push(heard: Iterable[str], gate: str) -> str | None:
-    """Return a server's word on a gate from the output of a push: empty if it resumes the gate, else the reason why
-    not. None if it said nothing.
-    """
+    """Return a server's word on a pushed gate: empty if it resumes it, else why not; None if it said nothing."""
     for line in heard:
         found = re.fullmatch(_HEARD, line)
         if found and found[1] == gate:
@@ -627,9 +606,7 @@ def needed_files() -> tuple[Path, ...]:
 
 
 def hooks_folder(repo: Repository) -> Path | None:
-    """Return the folder of this repository's hooks; None where it is shared with other repositories or belongs to the
-    working tree.
-    """
+    """Return this repository's hooks folder; None where others share it or the working tree contains it."""
     # Our own git runs without hooks: the last value is ours.
     said = machine_values(repo, r"^core\.hookspath$").get("core.hookspath", [])[:-1]
     if not said or not said[-1]:

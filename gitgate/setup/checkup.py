@@ -80,9 +80,7 @@ READ = IN_FILE
 
 
 def unread(desk: Desk) -> Iterator[Finding]:
-    """Yield a finding for each field of an unknown name, and for each setting that no file may make: neither has any
-    effect.
-    """
+    """Yield each field of an unknown name, and each setting that no file may make: neither has any effect."""
     for root in documents(desk):
         fields = root.mapping()
         yield from (unknown(name, field) for name, field in fields.items() if name not in READ)
@@ -192,9 +190,7 @@ def writable(desk: Desk) -> Iterator[Finding]:
 
 
 def modes(desk: Desk) -> Iterator[Finding]:
-    """Yield findings on file modes: git's files that their readers cannot read, our files open to others, and files of
-    other accounts.
-    """
+    """Yield file modes that shut out git's readers or open our files to others, and other accounts' files."""
     init = "git gate init --server" if desk.repo.bare else "git gate init"
     state = desk.repo.state_dir
     found: dict[str, int] = {}
@@ -427,9 +423,7 @@ def extras(desk: Desk) -> Iterator[Finding]:
 
 
 def manual(desk: Desk) -> Iterator[Finding]:
-    """Report whether git finds the page that it opens for `git gate --help`: a tool that is linked into PATH has it
-    elsewhere.
-    """
+    """Report whether git finds the page for `git gate --help`: a tool linked into PATH has it elsewhere."""
     env = desk.settings.env
     if not parts.has_reader(env):
         words = "git opens a manual page for `git gate --help`, and there is no `man` here"
@@ -504,9 +498,7 @@ SEEN_CELLS = 200
 
 
 def rehearse(desk: Desk) -> Iterator[Finding]:
-    """Yield what is installed for Claude Code, then rehearse each way in which it asks, from the question to the
-    answer.
-    """
+    """Yield what is installed for Claude Code, then try each way in which it asks, from question to answer."""
     desk.refuse_agents("doctor --claude")
     try:
         program = find_claude(desk.settings.env)
