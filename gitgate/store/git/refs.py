@@ -193,7 +193,8 @@ class Refs:
     def packed(self) -> Mapping[bytes, bytes] | None:
         """Return the lines of git's file of packed refs, by name.
 
-        None where git is to read it: a long one, one that git would not have written, and where the whole repository is away.
+        None where git is to read it: a long one, or one that git would not have written. None also where the whole
+        repository is away.
         """
         place, found = self.common_dir / "packed-refs", PACKED_HEAD
         if not (self.common_dir / "refs").is_dir():
