@@ -13,6 +13,7 @@ from ..errors import AmbiguousGate, IllegalEvent, UnknownGate
 from ..model import parse_trailers
 from ..record import DOUBTFUL, Summary, message, read_summaries, summary_of
 from ..store import read_local
+from ..store.git.canonical import is_sound_commit
 from ..store.git.refs import DOUBTED, OPEN, RUNS, SESSIONS, WORK
 from ..store.remote import RefMove, choose_remote, tracking, tracking_base
 from . import Desk
@@ -292,7 +293,7 @@ def summaries_told(desk: Desk) -> Iterator[Summary]:
     """Yield a summary of every open gate as its last commit states it."""
     tips = desk.refs.tips()
     for run in tips.runs():
-        yield from read_summaries(run, tips.mark, OPEN)
+        yield from read_summaries(run, tips.mark, OPEN, is_sound_commit)
 
 
 def as_recorded(desk: Desk, told: Iterable[Summary]) -> Iterable[Summary]:

@@ -8,7 +8,7 @@ The mark is made up for each run, so that nothing inside an object can pass for 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
@@ -202,26 +202,37 @@ def broken_summary(gate: str, tip: str) -> Summary:
     return Summary(gate, tip, state="broken", title=BROKEN)
 
 
-def read_summaries(tips: bytes, mark: bytes, folder: str) -> Iterator[Summary]:
-    """Return the summaries of a run of tips, whose refs are in `folder`. If one is unusual, each is read alone."""
+IsSound = Callable[[bytes, int], bool]
+
+
+def read_summaries(tips: bytes, mark: bytes, folder: str, is_sound: IsSound) -> Iterator[Summary]:
+    """Return the summaries of a run of tips, whose refs are in `folder`. If one is unusual, each is read alone.
+
+    `is_sound` says of a commit, and how long its ids are, whether the one reader of commits takes it: another one is broken.
+    """
     text = tips.decode("utf-8", "replace")
     count = text.count(mark.decode())
     if count > FEW:
-        found = usual(mark.decode(), folder).findall(text)
+        digits = len(text.partition("\n")[0].rpartition(" ")[2])
+        found = usual(mark.decode(), folder, digits).findall(text)
         if len(found) == count:
             return map(Summary._make, found)
-    return (read_one(tip, folder) for tip in tips.split(mark)[1:])
+    return (read_one(tip, folder, is_sound) for tip in tips.split(mark)[1:])
 
 
-def usual(mark: str, folder: str) -> re.Pattern[str]:
-    """Return the pattern of a tip as we write it, in ASCII; `parse_trailers` reads whatever it matches alike."""
+def usual(mark: str, folder: str, digits: int) -> re.Pattern[str]:
+    """Return the pattern of a tip as we write it: `parse_trailers` reads whatever it matches alike, and the one reader takes it."""
     value = "[ -~]{1,200}"
+    oid, person = f"[0-9a-f]{{{digits}}}", r"[^<>\n\0]* <[^<>\n\0]*> (?:0|[1-9][0-9]{0,11}) [+-][0-9]{4}"
+
+    signature = r"(?:gpgsig [^\n\0]*\n(?: [^\n\0]*\n)*)?"
 
     def line(name: str) -> str:
         return f"Hitl-{name}: ({'|'.join(STATES) if name == 'State' else value})\n"
 
     return re.compile(
-        f"{mark} {folder}([2-9a-z]+) commit [0-9]+ ([0-9a-f]+)\n(?:[^\n]+\n)+\n[^\n]*\n\nHitl-Gate: \\1\n"
+        f"{mark} {folder}([2-9a-z]+) commit [0-9]+ ({oid})\n"
+        f"tree {oid}\n(?:parent {oid}\n)*author {person}\ncommitter {person}\n{signature}\n[^\n\0]*\n\nHitl-Gate: \\1\n"
         + "".join(line(name) for name in ALWAYS)
         + "".join(f"(?:{line(name)})?" for name in SOMETIMES)
         + f"(?:Hitl-Head: {value}\n)?{line('Priority')}"
@@ -230,13 +241,13 @@ def usual(mark: str, folder: str) -> re.Pattern[str]:
     )
 
 
-def read_one(tip: bytes, folder: str) -> Summary:
+def read_one(tip: bytes, folder: str, is_sound: IsSound) -> Summary:
     head, _, rest = tip.partition(b"\n")
     ref, kind, size, oid = head.decode("utf-8", "replace").strip(" ").rsplit(" ", 3)
     whole, after = rest[: int(size)], rest[int(size) :].strip()
     if after:  # the next one, which has no line of its own
         raise absent(after)
-    if kind != "commit" or len(whole) < int(size):
+    if kind != "commit" or len(whole) < int(size) or not is_sound(whole, len(oid) // 2):
         return broken_summary(ref.removeprefix(folder), oid)
     message = whole.partition(b"\n\n")[2].decode("utf-8", "replace")
     return summary_of(ref.removeprefix(folder), oid, message)

@@ -20,10 +20,11 @@ from ..record import Summary, read_summaries
 from ..version import VERSION
 from . import may_keep, private_folder
 from .git import failure
+from .git.canonical import is_sound_commit
 from .git.refs import OPEN, Refs, batch_form, checked_run, widen
 
 # To be raised when a row's fields or how they are read changes. A release has indexes of its own in any case.
-FORMAT = 2
+FORMAT = 3
 # Summaries of open gates, those of archived ones, and of whole records what figures need and what a search looks through.
 TIPS, ARCHIVED, RECORDS, TEXTS = "tips", "archived", "records", "texts"
 TABLES = (TIPS, ARCHIVED, RECORDS, TEXTS)
@@ -248,7 +249,7 @@ def read_tips(refs: Refs, names: Sequence[bytes]) -> list[Summary]:
     pairs = (name.rpartition(b"\t") for name in names)
     asked = b"".join(b"%s %s%s\n" % (oid, OPEN.encode(), gate) for gate, _, oid in pairs)
     out = refs.git.out("cat-file", "--buffer", batch_form(mark), input=asked)
-    return list(read_summaries(checked_run(out, mark), mark, OPEN))
+    return list(read_summaries(checked_run(out, mark), mark, OPEN, is_sound_commit))
 
 
 def archived_summaries(

@@ -120,6 +120,35 @@ def test_what_was_archived_is_not_approved_again(
     assert "it is not opened again" in push(mallory.clone, f"{gate.tip}:{OPEN}{gate.id}")
 
 
+@pytest.mark.parametrize(
+    "how", ["parents behind the committer", "another tree behind the committer", "two authors"]
+)
+def test_a_fold_that_git_reads_otherwise_tells_nothing(
+    ann: Seat, bob: Seat, server: Clone, how: str, cli: Command
+) -> None:
+    """On a server without our hook: a fold that hides the ones before it takes no gate out of a clone's archive, and none into it;
+    no gate that it may have is pushed again, and it is named.
+    """
+    gate = ann.answer(ann.ask(push=True), push=True)
+    held = claim(ann.desk, gate, claimant())
+    finish(ann.desk, held, claim_outcome(ann.desk, held, "resumed"))
+    cli.quick("sync", cwd=bob.clone.path, code=0)
+    cli.quick("archive", cwd=ann.clone.path, code=0)
+    ((month, fold),) = server.refs(ARCHIVE).items()
+    (server.path / "hooks" / "pre-receive").unlink()
+    message = server.git("log", "-1", "--format=%B", fold)
+    lines = server.git("commit-tree", f"{fold}^{{tree}}", "-p", fold, "-p", gate.tip, "-m", message)
+    server.git("update-ref", month, changed(server, lines, EVERY[how]))
+    said = cli.quick("sync", cwd=bob.clone.path, code=1)
+    assert "cannot be read" in said.err
+    assert OPEN + gate.id not in server.refs()
+    assert OPEN + gate.id in bob.clone.refs()
+    cli.quick("archive", cwd=ann.clone.path)
+    assert ann.clone.refs(ARCHIVE) == {month: fold}
+    assert gate.id in cli.quick("list", "--all", "--json", cwd=ann.clone.path, code=0).out
+    cli.quick("verify", cwd=ann.clone.path, code=1)
+
+
 # each kind of ref, as a client of somebody's own would write it
 
 

@@ -8,20 +8,22 @@ from hypothesis import strategies as st
 
 from gitgate import record
 from gitgate.errors import BrokenRecord, GitFailed
-from gitgate.record import FEW, FIELDS, Summary, by_pressure, read_summaries, summary_of
+from gitgate.record import FEW, FIELDS, Summary, by_pressure, read_summaries, summary_of, usual
 from gitgate.store.git import refs as tips_module
+from gitgate.store.git.canonical import is_sound_commit
 from gitgate.store.git.refs import OPEN, Refs
 from support.histories import DUE, GATE, History, opened
+from support.misreading import EVERY
 from support.testbed.repositories import Clone
 
 MARK = b"0123456789abcdef01234567"
 OID = "a" * 40
-HEADER = "tree 1\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\n"
+HEADER = f"tree {'1' * 40}\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\n\n"
 
 
 def listed(refs: Refs) -> list[Summary]:
     tips = refs.tips()
-    return [found for run in tips.runs() for found in read_summaries(run, tips.mark, OPEN)]
+    return [found for run in tips.runs() for found in read_summaries(run, tips.mark, OPEN, is_sound_commit)]
 
 
 def printed(message: str, gate: str = GATE, header: str = HEADER) -> bytes:
@@ -52,7 +54,7 @@ def message_of(**terms: object) -> str:
 def test_many_are_read_as_each_one(messages: list[str]) -> None:
     """The expression for thousands gives what reading the trailers one by one gives."""
     many = [messages[number % len(messages)] for number in range(FEW + 1)]
-    assert list(read_summaries(b"".join(map(printed, many)), MARK, OPEN)) == [
+    assert list(read_summaries(b"".join(map(printed, many)), MARK, OPEN, is_sound_commit)) == [
         summary_of(GATE, OID, message) for message in many
     ]
 
@@ -64,7 +66,7 @@ def test_what_we_write_is_usual() -> None:
     messages = [message_of(), record.message("opened", history.gate.opened, history.gate)]
     after = history.answer("Postgres")
     messages.append(record.message("answered", after.history[-1].event, after))
-    usual = record.usual(MARK.decode(), OPEN)
+    usual = record.usual(MARK.decode(), OPEN, len(OID))
     for message in messages:
         for header in (HEADER, signed):
             (found,) = usual.findall(printed(message, header=header).decode())
@@ -88,7 +90,7 @@ def test_what_we_write_is_usual() -> None:
 def test_a_forged_tip_stays_its_own_and_broken(message: str, gate: str) -> None:
     """Nothing in a message passes for another gate's, and its neighbours are read all the same."""
     many = [printed(message_of())] * FEW + [printed(message, gate)] + [printed(message_of())]
-    found = list(read_summaries(b"".join(many), MARK, OPEN))
+    found = list(read_summaries(b"".join(many), MARK, OPEN, is_sound_commit))
     assert [each.id for each in found] == [GATE] * FEW + [gate, GATE]
     assert found[FEW] == summary_of(gate, OID, message)
     assert {each.state for each in [*found[:FEW], found[-1]]} == {"awaiting"}
@@ -101,7 +103,11 @@ def test_a_forged_tip_stays_its_own_and_broken(message: str, gate: str) -> None:
 def test_a_state_that_no_gate_has_is_broken(state: str, others: int) -> None:
     """Whoever pushes writes it: it stands in lists, and on a job's page, outside of any code."""
     forged = message_of().replace("State: awaiting", f"State: {state}")
-    found = list(read_summaries(b"".join([*[printed(message_of())] * others, printed(forged)]), MARK, OPEN))
+    found = list(
+        read_summaries(
+            b"".join([*[printed(message_of())] * others, printed(forged)]), MARK, OPEN, is_sound_commit
+        )
+    )
     assert found[-1] == record.broken_summary(GATE, OID)
     assert {each.state for each in found[:-1]} <= {"awaiting"}
 
@@ -135,7 +141,7 @@ def test_an_enormous_object_takes_no_memory(repo: Clone, monkeypatch: pytest.Mon
     tips = Refs(repo.repository).tips()
     runs = list(tips.runs())
     assert sum(map(len, runs)) < 30_000
-    found = [each for run in runs for each in read_summaries(run, tips.mark, OPEN)]
+    found = [each for run in runs for each in read_summaries(run, tips.mark, OPEN, is_sound_commit)]
     assert [(each.id, each.state) for each in found] == [
         ("2222222222", "broken"),
         ("3333333333", "broken"),
@@ -177,3 +183,24 @@ def test_the_most_pressing_comes_first(found: list[tuple[str, str, str]]) -> Non
     rank = {"urgent": 0, "high": 1, "normal": 2, "low": 3, "?": 4}
     gates = [Summary(gate, OID, priority=priority, at=at) for priority, at, gate in found]
     assert by_pressure(gates) == sorted(gates, key=lambda each: (rank[each.priority], each.at, each.id))
+
+
+# A chain that is shorter than it should be, which its record tells; and a name as earlier versions wrote it.
+SOUND = ("parents in the message", "no address")
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in SOUND])
+def test_what_git_reads_otherwise_is_broken(name: str) -> None:
+    """Alone, and among so many that they are read at once; a signed one among them is none."""
+    header = f"tree {OID}\nparent {OID}\n" + HEADER.partition("\n")[2]
+    honest = printed(message_of(), header=header)
+    whole = EVERY[name](f"{header}{message_of()}".encode())
+    bad = MARK + f" {OPEN}{GATE} commit {len(whole)} {OID}\n".encode() + whole + b"\n"
+    signed = printed(message_of(), header=header[:-1] + "gpgsig -----BEGIN\n x\n -----END\n\n")
+    for some in ([bad], [honest] * FEW + [bad], [bad] + [honest] * FEW):
+        found = list(read_summaries(b"".join(some), MARK, OPEN, is_sound_commit))
+        assert [one.state for one in found].count("broken") == 1
+        assert found[some.index(bad)] == record.broken_summary(GATE, OID)
+    found = list(read_summaries(b"".join([signed] * (FEW + 1)), MARK, OPEN, is_sound_commit))
+    assert {one.state for one in found} == {"awaiting"}
+    assert len(usual(MARK.decode(), OPEN, len(OID)).findall((signed + honest).decode())) == 2

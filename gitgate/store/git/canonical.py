@@ -167,6 +167,15 @@ def parse_commit(payload: bytes, width: int = 20) -> Commit:
     return found
 
 
+def is_sound_commit(payload: bytes, width: int) -> bool:
+    """Whether git gate wrote it, or could have."""
+    try:
+        parse_commit(payload, width)
+    except NotCanonical:
+        return False
+    return True
+
+
 def parse_new_commit(payload: bytes, width: int = 20) -> Commit:
     """Read a commit that somebody brings: one that a clone would take that has git check what it fetches."""
     found = parse_commit(payload, width)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from ...document import NamedTuple, dataclass, field, replace
@@ -15,7 +16,7 @@ from ...errors import BrokenRecord
 from ...model import is_id, misread
 from ...text import counted
 from ..git import Repository
-from ..git.canonical import FOLDER, REGULAR, TreeEntry, dump_commit, dump_tree
+from ..git.canonical import FOLDER, REGULAR, NotCanonical, TreeEntry, dump_commit, dump_tree, parse_commit
 from ..git.objects import COMMIT, TREE, Objects, object_id
 from ..git.refs import ARCHIVE, TRACKING, Refs
 from . import Records, Signature
@@ -313,20 +314,90 @@ def listing_of_runs(repo: Repository) -> list[ArchivedGate]:
 
 
 def contents(repo: Repository, months: Sequence[Shelf], only: Sequence[str] = ()) -> dict[str, ArchivedGate]:
-    """What the folds of these shelves took, read from their messages along first parents by one git process."""
-    if not months:
-        return {}
-    # `%S` says from which of these a fold was reached. Ids: git would complete a name.
-    month_of = {shelf.fold: shelf.month for shelf in reversed(months)}
-    narrow = [f"--grep=^{gate} " for gate in only] if len(only) <= 100 else []
-    form = ["--first-parent", "--no-show-signature", "--basic-regexp", "--format=%S%x09%P%n%B%x00"]
-    asked = ["log", *form, *narrow, *month_of, "--"]
+    """Return what the folds of these shelves took, by their messages along first parents. A shelf of which a fold cannot be read says
+    nothing: what git makes of such a fold is another history than what is written there.
+    """
+    lines = fold_lines(repo, months)[0]
     wanted = frozenset(only)
     found: dict[str, ArchivedGate] = {}
-    for fold in repo.git.records(*asked):
-        head, _, message = fold.partition("\n")
-        newest, _, parents = head.partition("\t")
-        read_fold(found, month_of.get(newest, ""), frozenset(parents.split()), message, wanted)
+    seen: set[str] = set()
+    # Newest first over all of them; of two chains each in its own order.
+    waiting = [(-line[0][1].committed_at, place, 0) for place, line in enumerate(lines.values())]
+    heapify(waiting)
+    shelved = [*lines.items()]
+    while waiting:
+        _, place, at = heappop(waiting)
+        shelf, line = shelved[place]
+        oid, commit = line[at]
+        if oid in seen:
+            continue  # and so is what is below it
+        seen.add(oid)
+        if at + 1 < len(line):
+            heappush(waiting, (-line[at + 1][1].committed_at, place, at + 1))
+        read_fold(found, shelf.month, frozenset(commit.parents), commit.message, wanted)
+    return found
+
+
+FoldLine = Sequence[tuple[str, "Commit"]]
+
+
+def fold_lines(repo: Repository, months: Sequence[Shelf]) -> tuple[dict[Shelf, FoldLine], dict[Shelf, str]]:
+    """Read the folds of each shelf, newest first, by the one reader of commits; and of the shelves that cannot be read, why."""
+    if not months:
+        return {}, {}
+    asked = "".join(f"{tip}\n" for tip in dict.fromkeys(shelf.fold for shelf in months)).encode()
+    how = ("--first-parent", "--ignore-missing", "--stdin")
+    named = repo.git.out("rev-list", *how, input=asked) if asked else b""
+    out = repo.git.out("cat-file", "--buffer", "--batch", input=asked + named)
+    payloads = dict(printed_commits(out))
+    parsed: dict[str, Commit] = {}
+    lines: dict[Shelf, FoldLine] = {}
+    wrong: dict[Shelf, str] = {}
+    for shelf in months:
+        try:
+            lines[shelf] = line_below(payloads, parsed, shelf.fold, len(repo.zero) // 2)
+        except BrokenRecord as broken:
+            wrong[shelf] = broken.message
+    return lines, wrong
+
+
+def printed_commits(out: bytes) -> Iterator[tuple[str, bytes]]:
+    """The commits that `git cat-file --batch` prints; what is missing, or something else, is left out."""
+    at = 0
+    while at < len(out):
+        end = out.index(b"\n", at)
+        oid, *said = out[at:end].decode("utf-8", "replace").split(" ")
+        at = end + 1
+        if len(said) == 2:
+            size = int(said[1])
+            if said[0] == COMMIT:
+                yield oid, out[at : at + size]
+            at += size + 1
+
+
+def line_below(
+    payloads: Mapping[str, bytes], parsed: dict[str, Commit], tip: str, width: int
+) -> list[tuple[str, Commit]]:
+    """The folds from this one back to the beginning of its month, as they are written."""
+    line: list[tuple[str, Commit]] = []
+    oid = tip
+    while oid:
+        if oid not in parsed:
+            if oid not in payloads:
+                raise BrokenRecord(f"fold {oid[:12]} is not here, or is no commit")
+            parsed[oid] = sound_fold(oid, payloads[oid], width)
+        line.append((oid, parsed[oid]))
+        oid = next(iter(parsed[oid].parents), "")
+    return line
+
+
+def sound_fold(oid: str, payload: bytes, width: int) -> Commit:
+    try:
+        found = parse_commit(payload, width)
+    except NotCanonical as wrong:
+        raise BrokenRecord(f"fold {oid[:12]} {wrong.message}") from wrong
+    if why := misread(found.encoding, found.body):
+        raise BrokenRecord(f"fold {oid[:12]}: its message {why}")
     return found
 
 

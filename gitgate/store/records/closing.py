@@ -23,7 +23,18 @@ from ..remote.fetch import fetch, fetch_folder, fetch_refs
 from ..remote.push import push, push_gates
 from ..remote.wire import Progress
 from . import Signature
-from .archive import ArchivedGate, Binder, Late, Shelf, contents, find_archived, is_month, late_words, shelves
+from .archive import (
+    ArchivedGate,
+    Binder,
+    Late,
+    Shelf,
+    contents,
+    find_archived,
+    fold_lines,
+    is_month,
+    late_words,
+    shelves,
+)
 
 
 class FoldRefused(PushRefused):
@@ -165,7 +176,7 @@ class RemoteShelves:
                     continue
                 ref = prefix + place.rpartition("/")[2]
                 old = known.get(ref)
-                if old != new and (old is None or covers(self.repo, new, old)):
+                if old != new and covers(self.repo, new, old):
                     with suppress(LostRace, GitFailed):
                         self.local.refs.update([RefMove(ref, new, old)])
                         remember_tips(self.repo, {place: new} if prefix == ARCHIVE else {})
@@ -185,11 +196,14 @@ class RemoteShelves:
         }
 
 
-def covers(repo: Repository, new: str, old: str) -> bool:
-    """Whether `new` holds everything that `old` does, though it may not be built on it."""
-    if repo.git.ok("merge-base", "--is-ancestor", old, new):
-        return True
-    here, there = (contents(repo, [Shelf("", fold, fold)]) for fold in (old, new))
+def covers(repo: Repository, new: str, old: str | None) -> bool:
+    """Whether `new` can be read, and holds everything that `old` does, though it may not be built on it."""
+    shelf = Shelf("", new, new)
+    lines, unread = fold_lines(repo, [shelf])
+    if unread or old is None or any(oid == old for oid, _ in lines[shelf]):
+        return not unread
+    before = Shelf("", old, old)
+    here, there = contents(repo, [before]), contents(repo, [shelf])
     return all(gate in there and set(one.tips) <= set(there[gate].tips) for gate, one in here.items())
 
 
@@ -293,7 +307,12 @@ def settle(
     remote did not have go to the archive with the record. A gate in neither is new, and not among the result.
     """
     place = RemoteShelves(repo, remote, timeout=timeout, prompts=prompts)
-    if not place.refresh_archive() or not find_archived(repo, place.months(), absent):
+    there = place.refresh_archive()
+    if unread := fold_lines(repo, place.months())[1] if there else {}:
+        shelf, why = next(iter(unread.items()))
+        words = f"{remote} may have archived it: its archive of {shelf.month} cannot be read: {why}"
+        return Folded(kept=dict.fromkeys(absent, words))
+    if not there or not find_archived(repo, place.months(), absent):
         return Folded()
     place.refresh()
     held = find_archived(repo, place.months(), absent)
