@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -118,6 +119,37 @@ def test_what_was_archived_is_not_approved_again(
     assert "behind its committer" in push(mallory.clone, f"+{hidden}:{month}")
     server.git("gc", "-q", "--prune=now")
     assert "it is not opened again" in push(mallory.clone, f"{gate.tip}:{OPEN}{gate.id}")
+
+
+MANY = 400
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_each_is_refused_alone_and_among_four_hundred(ann: Seat, mallory: Seat, server: Clone) -> None:
+    """In the same words, by what one process reads and by what two read; the good ones are taken at last, all together."""
+    gates = [ann.ask(f"Which, {number}?", push=False) for number in range(MANY)]
+    good = [f"{gate.tip}:{OPEN}{gate.id}" for gate in gates]
+    waiting = ann.ask("Else?", push=True)
+    brought(mallory)
+    ann.clone.git("fetch", "-q", str(mallory.clone.path), commented(mallory, waiting))
+    tip, before = ann.clone.git("rev-parse", "FETCH_HEAD"), server.refs()
+    for name, change in EVERY.items():
+        bad = f"+{changed(ann.clone, tip, change)}:{OPEN}{waiting.id}"
+        alone, among = push(ann.clone, bad), push(ann.clone, *good[:200], bad, *good[200:])
+        assert server.refs() == before, name
+        if name in NOT_SENT:
+            assert ["error:" in said for said in (alone, among)] == [True, True], name
+            continue
+        words = said_by_hook(alone)
+        assert words, (name, alone)
+        assert said_by_hook(among) == words, name
+    assert push(ann.clone, *good, f"{tip}:{OPEN}{waiting.id}") == ""
+    assert len(server.refs(OPEN)) == MANY + 1
+
+
+def said_by_hook(push: str) -> list[str]:
+    return re.findall(rf"gate: {OPEN}.*", push)
 
 
 @pytest.mark.parametrize(
