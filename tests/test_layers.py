@@ -227,6 +227,17 @@ def test_long_functions_are_seen() -> None:
     assert told_by(Module("acts/asking.py", long + described)).long == [("long", 70)]
 
 
+def test_a_docstring_stands_alone() -> None:
+    """A docstring begins with a verb or a noun, and not as a riddle that only the code answers."""
+    assert {name: found for name, module in told() if (found := module.riddles)} == {}
+
+
+def test_a_riddle_is_seen() -> None:
+    """A function's and a class's docstring are read; a word that only begins like one of the list is none."""
+    source = 'def one():\n    """What it gives."""\nclass Two:\n    """The same, twice."""\ndef three():\n    """Whoa."""\n'
+    assert told_by(Module("acts/asking.py", source)).riddles == ["one", "Two"]
+
+
 def test_starting_up_loads_nothing_heavy() -> None:
     """`git gate`, before it knows the verb, has loaded neither YAML nor any git library nor an event loop."""
     asked = f"import gitgate.cli.main, sys; print(*[name for name in {HEAVY!r} if name in sys.modules])"

@@ -6,6 +6,7 @@ Imports inside functions count like those at the top: late is about time, not ab
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -157,6 +158,7 @@ class Told:
     classes: list[str]
     functions: list[str]
     long: list[tuple[str, int]]
+    riddles: list[str]
 
 
 @cache
@@ -171,6 +173,7 @@ def told_by(module: Module) -> Told:
         [node.name for node in nodes if isinstance(node, ast.ClassDef)],
         [node.name for node in tree.body if isinstance(node, ast.FunctionDef)],
         long_functions(nodes),
+        riddles(nodes),
     )
 
 
@@ -190,6 +193,20 @@ def wrong_lines(
             if rule := wrong_import(module, name):
                 yield Finding(module.path, line, rule, name)
     yield from wrong_names(module, nodes)
+
+
+# A docstring begins with a verb that says what is done, or with a noun. One that begins so is understood only by who knows the code.
+RIDDLES = r"(?:What|Whether|Whose|Who|Whom|Whoever|Whatever|Where|Which|The same|As above|So too|Nor|That)\b"
+
+
+def riddles(nodes: Iterable[ast.AST]) -> list[str]:
+    """Return each function and class whose docstring begins as a riddle."""
+    return [
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and re.match(RIDDLES, ast.get_docstring(node) or "")
+    ]
 
 
 def long_functions(nodes: Iterable[ast.AST]) -> list[tuple[str, int]]:
