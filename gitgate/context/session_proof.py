@@ -176,7 +176,9 @@ def against_session(desk: Desk, gate: Gate, oid: str) -> str:
     """
     session = gate.opened.session
     if session is None:
-        return "the gate was asked without a session"
+        # The conversation about such a question begins with the first person who joins it: nothing names it beforehand.
+        decided_in_one = any(question.type == "session" for question in gate.opened.questions)
+        return "" if decided_in_one else "the gate was asked without a session"
     if not session.content:
         return ""
     saved = chain(desk, oid)

@@ -274,17 +274,21 @@ def test_claude_code_is_given_what_it_needs_to_ask(
 def test_what_a_command_says_itself_stays(
     repo: Clone, cli: Command, claude: dict[str, str], tmp_path: Path
 ) -> None:
-    """Its own prompt tool and conversation; hooks that the project has are not given twice, and a talk at a terminal nothing."""
+    """Its own prompt tool and conversation. Our hooks come by `--settings`, also where the project has them, and without -p."""
     repo.write(
         ".claude/settings.json", '{"hooks": {"x": [{"hooks": [{"command": ".claude/gitgate-hook"}]}]}}'
     )
     own = ("--permission-prompt-tool", "mcp__x__y", "--session-id", SESSION)
     cli("wrap", "--", "claude", "-p", *own, "Do", env=claude, code=8)
-    assert (tmp_path / "words").read_text().splitlines() == ["-p", *own, "Do"]
+    settings, given, *rest = (tmp_path / "words").read_text().splitlines()
+    assert (settings, rest) == ("--settings", ["-p", *own, "Do"])
+    assert "gitgate-hook" in given
     cli("wrap", "--", "claude", "--resume", SESSION, "-p", "Do", env=claude)
     assert "--session-id" not in (tmp_path / "words").read_text()
     cli("wrap", "--", "claude", "--model", "opus", env=claude)
-    assert (tmp_path / "words").read_text().splitlines() == ["--model", "opus"]
+    words = (tmp_path / "words").read_text().splitlines()
+    assert words[-2:] == ["--model", "opus"]
+    assert "gitgate-hook" in words[words.index("--settings") + 1]
 
 
 def test_a_wrapped_command_cannot_answer(repo: Clone, cli: Command) -> None:

@@ -271,7 +271,7 @@ def test_agents_and_how_each_is_doing(alone: Seat) -> None:
     gate = alone.answer(alone.ask())
     claim(alone.desk, gate, claimant())
     state = alone.clone.path / ".git/gitgate"
-    for place, text in ((f"places/{gate.id}.json", '{"run": 1}'), (f"runs/{gate.id}/1/started.json", "{")):
+    for place, text in ((f"places/{gate.id}.json", '{"run": "1"}'), (f"runs/{gate.id}/1/started.json", "{")):
         (state / place).parent.mkdir(parents=True, exist_ok=True)
         (state / place).write_text(text)
     fields, text = overall_status(alone.desk)

@@ -180,7 +180,7 @@ def test_a_conflict_may_be_resolved_by_hand() -> None:
 
 
 def is_join(git: Git, place: Path) -> bool:
-    return Git(place, ENV).text("rev-parse", "--abbrev-ref", "HEAD").endswith("-join")
+    return Git(place, ENV).text("symbolic-ref", "-q", "HEAD").endswith("-join")
 
 
 @pytest.mark.slow

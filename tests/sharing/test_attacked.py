@@ -104,7 +104,10 @@ def test_history_is_what_it_is(ann: Seat, how: str) -> None:
         (repo.common_dir / "info" / "grafts").write_text(f"{first} {secret}\n")
     else:
         ann.clone.git("replace", first, work)
-    assert touched(repo, "refs/remotes/origin/main", first, work) == ("db/a.sql", "other")
+    assert touched(repo, ann.clone.git("rev-parse", "refs/remotes/origin/main"), first, work) == (
+        "db/a.sql",
+        "other",
+    )
 
 
 def test_a_name_that_is_only_like_ours_is_ours(bare: Clone, ann: Seat, cli: Command) -> None:

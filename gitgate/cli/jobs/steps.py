@@ -250,7 +250,7 @@ def vouched_for(desk: Desk, forge: Forge, gate: str, event_file: str | None) -> 
 @click.argument("action")
 @verb
 def credential_command(screen: Screen, action: str) -> int:
-    """What git calls to log in: gives the job's token to the job's own server, and to no other."""
+    """Log git in: give the job's token to the job's own server, and to no other."""
     return credential(screen, action)
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 )
 @verb
 def why_command(screen: Screen, file: str, rev: str | None) -> None:
-    """Which decisions led to these lines: the question, the answer, who gave it, and the commit that came of it.
+    """Show which decisions led to these lines: the question, the answer, who gave it, and the commit that came of it.
 
     By git's own blame, and the trailers of agents' commits. A trailer is anybody's claim: it counts as verified only where
     the gate's own record names that commit, and holds as `git gate verify` checks it.
@@ -486,7 +486,7 @@ def change_words(one: GateOutcome) -> str:
 @click.option("--push/--no-push", default=None, help="Insist on pushing, or stay local.")
 @verb
 def fork_command(screen: Screen, gate_id: str, answer: str | None, **flags: Any) -> int:
-    """The same question answered otherwise: a new gate with the question, the work and the conversation of another.
+    """Answer a question otherwise: a new gate with the question, the work and the conversation of another.
 
     Its agent goes on from where it asked, on a branch of its own; the first gate, its branch and its conversation stay as they are.
     You are who asks. With an answer, as `git gate respond` takes it, it is answered at once; else it waits. Prints its id.

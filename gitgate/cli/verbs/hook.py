@@ -49,7 +49,7 @@ HOOKS: dict[str, tuple[str, str]] = {
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @verb
 def hook_command(screen: Screen, name: str, args: tuple[str, ...]) -> int:
-    """What the hook shims call; nothing that a person types."""
+    """Run a hook for the shims that git and agents call; no person types it."""
     if name not in HOOKS:
         raise Usage(f"there is no hook {name!r}", hint=f"git gate hook NAME: known are {', '.join(HOOKS)}")
     module, function = HOOKS[name]
@@ -144,7 +144,7 @@ NOBODY = "nobody is told of gates from here"
 @click.group("notify", invoke_without_command=True)
 @verb
 def notify_command(screen: Screen) -> int:
-    """Who hears of gates from here, and how. An address is added to git's configuration, or stands on the protected branch.
+    """Tell people of gates: who hears of them from here, and how. An address is added to git's configuration, or stands on the protected branch.
 
     \b
     git config --global --add gitgate.notify desktop

@@ -234,7 +234,7 @@ SIGNS = {"good": "ok", "missing": "--", "wrong": "!!"}
 )
 @verb
 def doctor_command(screen: Screen, online: bool, claude: bool) -> int:
-    """What is set up, what is missing, and the command that mends it. Changes nothing; exit 1 when something is wrong.
+    """Check what is set up and what is missing, and name the command that mends it. Changes nothing; exit 1 when something is wrong.
 
     \b
     git gate doctor
@@ -339,7 +339,7 @@ def show_step(screen: Screen, who: str, why: str, typed: str, said: str) -> None
 @click.group("policy", invoke_without_command=True)
 @verb
 def policy_command(screen: Screen) -> None:
-    """Who may answer what."""
+    """Say who may answer what."""
     explain_alone(screen)
 
 

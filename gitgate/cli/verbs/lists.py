@@ -55,7 +55,7 @@ MOST_IN_OVERVIEW = 20
 @click.option("--active", is_flag=True, help="With --runs: only those that are not over.")
 @verb
 def list_command(screen: Screen, **flags: Any) -> None:
-    """What waits, or needs a person, most pressing first.
+    """List what waits or needs a person, most pressing first.
 
     \b
     git gate list

@@ -192,7 +192,7 @@ def chosen_directory(screen: Screen, desk: Desk, gate: Gate, given: Path | None)
 @gate_argument(required=False)
 @verb
 def status_command(screen: Screen, gate_id: str | None) -> None:
-    """Where things stand: one gate in a few lines, or all of them counted, and who asked.
+    """Say where things stand: one gate in a few lines, or all of them counted, and who asked.
 
     \b
     git gate status
@@ -306,7 +306,7 @@ def log_command(screen: Screen, gate_id: str | None, most: int | None) -> None:
 )
 @verb
 def watch_command(screen: Screen, gate_id: str | None, for_: str | None, continue_: bool) -> None:
-    """What happens to gates, as it happens, one line each. Ends with the gate, or the run, when one is named.
+    """Follow what happens to gates, as it happens, one line each. Ends with the gate, or the run, when one is named.
 
     Of a run also what happens to those that it has called. It changes nothing; only with --continue, and for a run alone, it
     starts a process that goes on with it as soon as its wait is over.

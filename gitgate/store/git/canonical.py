@@ -168,7 +168,7 @@ def parse_commit(payload: bytes, width: int = 20) -> Commit:
 
 
 def is_sound_commit(payload: bytes, width: int) -> bool:
-    """Whether git gate wrote it, or could have."""
+    """Return whether git gate wrote it, or could have."""
     try:
         parse_commit(payload, width)
     except NotCanonical:

@@ -197,7 +197,7 @@ class RemoteShelves:
 
 
 def covers(repo: Repository, new: str, old: str | None) -> bool:
-    """Whether `new` can be read, and holds everything that `old` does, though it may not be built on it."""
+    """Return whether `new` can be read, and holds everything that `old` does, though it may not be built on it."""
     shelf = Shelf("", new, new)
     lines, unread = fold_lines(repo, [shelf])
     if unread or old is None or any(oid == old for oid, _ in lines[shelf]):

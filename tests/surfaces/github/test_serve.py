@@ -313,7 +313,7 @@ def test_nothing_that_is_done_with_a_delivery_ends_it(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("nobody foresaw this")
 
-    monkeypatch.setattr("gitgate.surfaces.forge.hosts.connect.connect", fail)  # all three begin so
+    monkeypatch.setattr("gitgate.cli.jobs.serve.connect", fail)  # all three begin so
     screen = Screen(directory=str(team.job().path))
     receiver = Receiver(SECRET, Seen(tmp_path / "seen"))
     with ThreadPoolExecutor(1) as hands:
