@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import zlib
@@ -24,6 +25,7 @@ from gitgate.store.git.canonical import (
     dump_commit,
     dump_tree,
     entry_named,
+    is_git_folder,
     parse_commit,
     parse_tree,
     with_entry,
@@ -471,10 +473,24 @@ def test_another_failure_of_the_library_is_not_swallowed(
         open_objects(repo.repository, bulk=True)
 
 
+def test_a_reader_that_nobody_closes_ends(repo: Clone) -> None:
+    """Whoever forgets to close it, or fails before that, leaves no process behind."""
+    reading = open_objects(repo.repository, bulk=False)
+    reading.begin()
+    assert isinstance(reading, PlumbingObjects)
+    assert reading.reader is not None
+    process = reading.reader
+    del reading
+    gc.collect()
+    assert process.returncode is not None
+
+
 # Raw trees and commits
 
 NAMES = st.binary(min_size=1, max_size=12).filter(
-    lambda name: b"\0" not in name and b"/" not in name and name not in (b".", b"..")
+    lambda name: (
+        b"\0" not in name and b"/" not in name and name not in (b".", b"..") and not is_git_folder(name)
+    )
 )
 ENTRIES = st.lists(
     st.builds(

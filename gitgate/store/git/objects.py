@@ -179,6 +179,13 @@ class Objects(Protocol):
     def close(self) -> None: ...
 
 
+def end_reader(reader: Piped, owner: int) -> None:
+    """End a reader, unless this is a copy of the process that began it."""
+    if os.getpid() == owner:
+        reader.kill()  # it writes nothing, and to wait until it has put its memory in order takes a millisecond
+        reader.communicate()
+
+
 class PlumbingObjects:
     """Store of objects through `git cat-file --batch`, `git hash-object` and `git unpack-objects`: nothing to import.
 
@@ -200,6 +207,7 @@ class PlumbingObjects:
         self.library = library
         self.second: Objects | None = None
         self.reader = reader
+        self.ending: weakref.finalize[[Piped, int], PlumbingObjects] | None = None
         self.said: TimedReader | None = None
         self.width = width
         self.waiting: dict[str, tuple[str, bytes]] | None = None
@@ -348,6 +356,8 @@ class PlumbingObjects:
     def pipes(self) -> tuple[IO[bytes], TimedReader]:
         if self.reader is None:
             self.reader = self.git.pipe("cat-file", "--batch")
+            # Whoever forgets to close it leaves no process behind.
+            self.ending = weakref.finalize(self, end_reader, self.reader, os.getpid())
         if self.reader.stdin is None or self.reader.stdout is None:
             raise Failure("git cat-file has no pipes")
         if self.said is None:
@@ -356,9 +366,10 @@ class PlumbingObjects:
 
     def close(self) -> None:
         if self.reader is not None:
-            self.reader.kill()  # it writes nothing, and to wait until it has put its memory in order takes a millisecond
-            self.reader.communicate()
-            self.reader = self.said = None
+            if self.ending is not None:
+                self.ending.detach()
+            end_reader(self.reader, os.getpid())
+            self.reader = self.said = self.ending = None
 
     def drop(self, why: BrokenRecord) -> BrokenRecord:
         """End the reader in the middle of its answer; the next question starts another."""
