@@ -174,7 +174,7 @@ def leave_out(config: pytest.Config, items: list[pytest.Item], which: list[pytes
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before what a module's own fixtures make."""
-    PATTERNS.alike = item.path.parent.name in SUITES
+    PATTERNS.alike = item.path.parent.name in SUITES and item.get_closest_marker("plain_names") is None
 
 
 def needed(item: pytest.Item) -> set[str]:

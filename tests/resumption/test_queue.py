@@ -493,6 +493,7 @@ def test_the_machine_says_what_it_would_run(broker: str, cli: Command, tmp_path:
     )
 
 
+@pytest.mark.plain_names
 def test_the_servers_doctor_asks_the_broker(broker: str, server: Clone, cli: Command, tmp_path: Path) -> None:
     """One that is there is good; of one that does not answer the address is told, without its password."""
     assert "ok  runner: answers are handed out" in cli.quick("doctor", cwd=server.path, code=0).out
